@@ -1,0 +1,284 @@
+// Package vm makes machines. A cluster is one or more machines with private
+// links between them; a driver prepares a cluster once and starts it many
+// times. Package vm/qemu makes real ones, vm/sim an in-process twin of them;
+// vm/vmtest holds both to the same behaviour.
+//
+// The package knows nothing of heats, seats, or terminals. What it promises:
+//
+//   - Nothing in a guest reaches anything outside its cluster. The only ways in
+//     are loopback forwards that the spec names.
+//   - No machine outlives its owner: when the process that started a cluster
+//     dies, however it dies, its machines die too.
+//   - Two clusters started from one template share no identity: host keys,
+//     machine id, password, hostname and random state are made anew, and the
+//     clock is the host's.
+//   - The console is always drained; a guest never blocks on it.
+package vm
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// Spec describes a cluster before it exists. Everything in it is part of the
+// template's key: a changed spec is never started from an old template.
+type Spec struct {
+	Machines []MachineSpec
+	Links    []LinkSpec
+}
+
+// MachineSpec describes one machine. The sizes reach the hypervisor as they
+// stand.
+type MachineSpec struct {
+	Name      string // unique in the cluster; "host" for a cluster of one
+	VCPUs     int
+	MemoryMiB int
+	DiskMiB   int
+
+	// Files is laid over the guest's root when the cluster is prepared; nil
+	// lays nothing. Paths are relative to "/". Files under bin/ or sbin/, and
+	// files whose content begins with "#!", become executable.
+	Files fs.FS
+	// Setup runs in the guest, as root, after Files are in place, when the
+	// cluster is prepared; empty runs nothing. Its failure fails Prepare.
+	Setup []string
+
+	// Forwards are the guest's TCP ports that the host reaches through its
+	// loopback, beside port 22, which always is.
+	Forwards []int
+}
+
+// LinkSpec is a private Ethernet between machines of one cluster. Each end gets
+// the address Subnet.(10+i), i being the machine's position in Ends, and
+// resolves the other ends by machine name.
+type LinkSpec struct {
+	Name   string   // unique in the cluster
+	Ends   []string // machine names, two or more
+	Subnet string   // first three octets, e.g. "10.81.0"
+}
+
+// Start says what one started cluster is.
+type Start struct {
+	// Name is the hostname of a cluster of one; machines of a larger cluster
+	// are called Name-Machine.
+	Name          string
+	Password      string // root's password, on every machine
+	AuthorizedKey ssh.PublicKey
+	// Cold boots every machine instead of resuming the prepared state.
+	Cold bool
+	// Dir takes overlays and sockets; the caller makes and removes it. Its
+	// path must leave room for a socket name (a Unix socket path is at most
+	// 107 bytes), so it lives in the runtime directory.
+	Dir string
+	// Console is called once per machine, before anything is printed, and
+	// receives every byte of that machine's serial console, in order, until the
+	// machine is closed. A slow writer delays only that machine's console
+	// record, never the guest for longer than the write; an error is ignored.
+	// Nil discards.
+	Console func(machine string) io.Writer
+}
+
+// Driver makes clusters.
+type Driver interface {
+	// Kind names the machinery: "qemu" or "sim".
+	Kind() string
+	// Versions says what the machines are made of, for provenance: for example
+	// {"qemu": "7.2.22", "image": "<sha256>", "kernel": "6.1.0-…", "accel": "tcg"}.
+	Versions(ctx context.Context) (map[string]string, error)
+	// Prepare makes spec startable: boots it once, lays its files, runs its
+	// set-up and saves its state. It is idempotent and cached: a second call
+	// with the same spec, image and machinery returns at once. Progress is
+	// reported to report, which may be nil.
+	Prepare(ctx context.Context, spec Spec, report Report) (Template, error)
+	// Start makes a running cluster from a template. It returns when every
+	// machine has its identity, its clock agrees with the host's, and its
+	// guest agent has answered. Ctx bounds the start alone; the cluster lives
+	// until Close.
+	Start(ctx context.Context, t Template, s Start) (Cluster, error)
+}
+
+// Template is a prepared cluster. It stays valid while its files do.
+type Template interface {
+	// Key is everything that the saved state depends on, as one hex digest.
+	Key() string
+	Spec() Spec
+}
+
+// Report receives the progress of something slow. Done is a fraction in [0,1],
+// or negative when unknown.
+type Report func(step string, done float64)
+
+// Cluster is a started set of machines.
+type Cluster interface {
+	// Machines are in the spec's order.
+	Machines() []Machine
+	// Machine returns the machine of that name, or nil.
+	Machine(name string) Machine
+	// Close ends every machine at once, without a shutdown, waits for their
+	// processes and removes what they left in Start.Dir. It is idempotent.
+	Close() error
+}
+
+// Power is whether a machine runs.
+type Power string
+
+const (
+	PowerOn     Power = "on"
+	PowerPaused Power = "paused"
+	PowerOff    Power = "off" // stopped by its guest or cut by PowerCut; PowerOnAgain starts it
+	PowerGone   Power = "gone"
+)
+
+// Machine is one running machine. Methods may be called from any goroutine.
+type Machine interface {
+	Name() string
+	// Guest is the referee's channel into the machine. Root in the guest can
+	// kill or replace its far end; that shows as ErrGuestLost.
+	Guest() Guest
+	// Console is the serial console.
+	Console() Console
+	// Addr is the host's "127.0.0.1:port" that reaches the guest's port: 22 or
+	// one of MachineSpec.Forwards. It stays the same over reboots and power
+	// cuts.
+	Addr(guestPort int) (string, error)
+	// HostKey is the guest's SSH host key, as installed at start.
+	HostKey() ssh.PublicKey
+
+	// Power is read from outside the guest.
+	Power(ctx context.Context) (Power, error)
+	// Reboot asks the guest to reboot cleanly and returns when it has: the old
+	// boot has been seen to end, outside the guest, and a new one has said
+	// hello. An error that Is ErrGuestRefused means that the guest did not go
+	// down or did not come back within the context's time.
+	Reboot(ctx context.Context) error
+	// Reset is the reset button: nothing is synced, the disk keeps what it had.
+	// Returns when the new boot has said hello.
+	Reset(ctx context.Context) error
+	// PowerCut ends the machine at once. The disk keeps what the host had of it.
+	PowerCut(ctx context.Context) error
+	// PowerOnAgain starts a machine that is PowerOff, on the disk it left, and
+	// returns when its new boot has said hello.
+	PowerOnAgain(ctx context.Context) error
+	// Pause freezes the machine, Resume thaws it and puts its clock right.
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
+
+	// Done is closed when the machine's process has ended for good.
+	Done() <-chan struct{}
+}
+
+// Console is a machine's serial console.
+type Console interface {
+	// Write types into the console.
+	io.Writer
+	// Attach calls sink with every further chunk printed, in order, until
+	// detach is called. Sink must not block and must not keep the slice. After
+	// detach returns sink is never called again.
+	Attach(sink func(chunk []byte)) (detach func())
+}
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrGuestLost: the guest's end of the referee's channel does not answer,
+	// or answers what it never would: it was killed, altered, or the guest
+	// hangs.
+	ErrGuestLost = errors.New("the guest does not answer the referee")
+	// ErrGuestRefused: the guest did not do what was asked of the machine.
+	ErrGuestRefused = errors.New("the guest did not comply")
+	// ErrTransport: the channel failed, not the guest: worth a retry.
+	ErrTransport = errors.New("channel to the guest failed")
+	// ErrPower: the operation needs a machine in another power state.
+	ErrPower = errors.New("machine is in the wrong power state")
+	// ErrMissing: the host lacks something; the message says what and how to
+	// get it.
+	ErrMissing = errors.New("missing on this host")
+)
+
+// Guest is the referee's channel: verbs that a small agent in the guest
+// answers. Everything it says could be forged by root in the guest.
+// File errors satisfy errors.Is(err, fs.ErrNotExist) where they should.
+type Guest interface {
+	// Hello identifies the boot.
+	Hello(ctx context.Context) (Hello, error)
+	// Run runs argv, without a shell, as root. At most 1 MiB of each output is
+	// kept. A non-zero exit is not an error.
+	Run(ctx context.Context, argv []string, stdin []byte) (RunResult, error)
+	// ReadFile reads at most limit bytes.
+	ReadFile(ctx context.Context, path string, limit int) ([]byte, error)
+	// WriteFile writes through a temporary file and a rename, and syncs.
+	WriteFile(ctx context.Context, path string, data []byte, mode fs.FileMode) error
+	// Remove removes a file; one that is not there is not an error.
+	Remove(ctx context.Context, path string) error
+	// Stat does not follow a final symbolic link.
+	Stat(ctx context.Context, path string) (FileStat, error)
+	// Listeners are the guest's listening TCP sockets.
+	Listeners(ctx context.Context) ([]Listener, error)
+	// Unit is the state of a systemd unit; one that does not exist has
+	// LoadState "not-found".
+	Unit(ctx context.Context, name string) (Unit, error)
+	// HTTP makes a request from inside the guest, to one of its own addresses.
+	// A refused or reset connection is an HTTPResult with Err, not an error.
+	HTTP(ctx context.Context, r HTTPRequest) (HTTPResult, error)
+	// Sync flushes the guest's file systems to its disk.
+	Sync(ctx context.Context) error
+}
+
+// Hello is what the guest agent says of itself after each boot.
+type Hello struct {
+	BootID   string
+	Hostname string
+	Time     time.Time // the guest's wall clock
+	Uptime   time.Duration
+}
+
+// RunResult is a finished command.
+type RunResult struct {
+	Exit           int // 128+n when killed by signal n
+	Stdout, Stderr []byte
+}
+
+// FileStat describes a file in the guest.
+type FileStat struct {
+	Size   int64
+	Mode   fs.FileMode
+	Mod    time.Time
+	Target string // of a symbolic link
+}
+
+// Listener is a listening TCP socket in the guest.
+type Listener struct {
+	IP      string
+	Port    int
+	Process string // name of the owning process, "" when unknown
+	PID     int
+}
+
+// Unit is what systemd says of a unit.
+type Unit struct {
+	LoadState     string // loaded, masked, not-found, …
+	ActiveState   string // active, inactive, failed, activating, …
+	SubState      string
+	UnitFileState string // enabled, disabled, masked, static, …
+	MainPID       int
+	Restarts      int
+}
+
+// HTTPRequest is made from inside the guest.
+type HTTPRequest struct {
+	Method  string
+	URL     string
+	Body    []byte
+	Timeout time.Duration
+}
+
+// HTTPResult is a response, or the reason why there is none.
+type HTTPResult struct {
+	Status int
+	Body   []byte // at most 1 MiB
+	Err    string // "refused", "reset", "timeout", …; empty when Status is set
+}
