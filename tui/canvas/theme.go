@@ -1,0 +1,213 @@
+package canvas
+
+// background is the colour behind everything when Output.Paint is set.
+const background = roleEnd
+
+// Theme gives every role a colour, in a form for each profile. The zero Theme shows
+// roles in the terminal's own colours.
+type Theme struct {
+	name  string
+	roles *[roleCount + 1]roleColor
+}
+
+type roleColor struct {
+	rgb  Color // for TrueColor
+	p    uint8 // palette entry for ANSI256
+	ansi int8  // 0 to 15 for ANSI16, -1 for the terminal's own
+}
+
+// Name returns "dark" or "light".
+func (t Theme) Name() string { return t.name }
+
+// resolve turns c into Default, a palette entry or RGB that the profile can show.
+func (o *Output) resolve(c Color) Color {
+	if c&kindMask == kindRole {
+		i := int(c - kindRole)
+		if o.Theme.roles == nil || i > roleCount {
+			return Default
+		}
+		rc := o.Theme.roles[i]
+		switch {
+		case o.Profile == TrueColor:
+			return rc.rgb
+		case o.Profile == ANSI256:
+			return Palette(rc.p)
+		case rc.ansi < 0:
+			return Default
+		}
+		return Palette(uint8(rc.ansi))
+	}
+	switch {
+	case c&kindMask == kindRGB && o.Profile == ANSI256:
+		return Palette(nearest256(c))
+	case c&kindMask == kindRGB && o.Profile == ANSI16:
+		return Palette(nearest16(c))
+	case c&kindMask == kindPalette && c&0xff > 15 && o.Profile == ANSI16:
+		return Palette(nearest16(paletteRGB(uint8(c))))
+	}
+	return c
+}
+
+// paletteRGB returns entry i of the usual 256-colour palette.
+func paletteRGB(i uint8) Color {
+	switch {
+	case i < 16:
+		return sixteen[i]
+	case i < 232:
+		level := func(n uint8) uint8 {
+			if n == 0 {
+				return 0
+			}
+			return 55 + 40*n
+		}
+		i -= 16
+		return RGB(level(i/36), level(i/6%6), level(i%6))
+	}
+	g := 8 + 10*(i-232)
+	return RGB(g, g, g)
+}
+
+// sixteen are xterm's defaults; a terminal's own differ, so they only serve distances.
+var sixteen = [16]Color{
+	RGB(0, 0, 0), RGB(205, 0, 0), RGB(0, 205, 0), RGB(205, 205, 0),
+	RGB(0, 0, 238), RGB(205, 0, 205), RGB(0, 205, 205), RGB(229, 229, 229),
+	RGB(127, 127, 127), RGB(255, 0, 0), RGB(0, 255, 0), RGB(255, 255, 0),
+	RGB(92, 92, 255), RGB(255, 0, 255), RGB(0, 255, 255), RGB(255, 255, 255),
+}
+
+func nearest16(c Color) uint8 { return nearest(c, 0, 15) }
+
+// nearest256 leaves out the first sixteen, which every terminal colours as it likes.
+func nearest256(c Color) uint8 {
+	channel := func(v uint8) (n, level int) {
+		switch {
+		case v < 48:
+			return 0, 0
+		case v < 115:
+			return 1, 95
+		}
+		n = (int(v) - 35) / 40
+		return n, 55 + 40*n
+	}
+	r, rl := channel(uint8(c >> 16))
+	g, gl := channel(uint8(c >> 8))
+	b, bl := channel(uint8(c))
+	cube := uint8(16 + 36*r + 6*g + b)
+	grey := (int(uint8(c>>16)) + int(uint8(c>>8)) + int(uint8(c))) / 3
+	gi := uint8(232 + max(0, min(23, (grey-3)/10)))
+	if distance(c, paletteRGB(gi)) < distance(c, RGB(uint8(rl), uint8(gl), uint8(bl))) {
+		return gi
+	}
+	return cube
+}
+
+func nearest(c Color, from, to int) uint8 {
+	best, at := 1<<30, from
+	for i := from; i <= to; i++ {
+		if d := distance(c, paletteRGB(uint8(i))); d < best {
+			best, at = d, i
+		}
+	}
+	return uint8(at)
+}
+
+func distance(a, b Color) int {
+	dr := int(uint8(a>>16)) - int(uint8(b>>16))
+	dg := int(uint8(a>>8)) - int(uint8(b>>8))
+	db := int(uint8(a)) - int(uint8(b))
+	return 2*dr*dr + 4*dg*dg + 3*db*db
+}
+
+// Dark returns the theme for dark backgrounds.
+func Dark() Theme { return makeTheme("dark", darkColors) }
+
+// Light returns the theme for light backgrounds.
+func Light() Theme { return makeTheme("light", lightColors) }
+
+func makeTheme(name string, colors func() map[Color]themeColor) Theme {
+	t := Theme{name: name, roles: new([roleCount + 1]roleColor)}
+	for role, c := range colors() {
+		rgb := RGB(uint8(c.hex>>16), uint8(c.hex>>8), uint8(c.hex))
+		t.roles[role-kindRole] = roleColor{rgb: rgb, p: nearest256(rgb), ansi: c.ansi}
+	}
+	return t
+}
+
+type themeColor struct {
+	hex  uint32
+	ansi int8
+}
+
+func darkColors() map[Color]themeColor {
+	return map[Color]themeColor{
+		background:    {0x14181f, 0},
+		Text:          {0xd7dce4, -1},
+		Dim:           {0x8d97a8, 7},
+		Border:        {0x7a8597, 7},
+		Focus:         {0xffd479, 11},
+		Title:         {0xffffff, 15},
+		Ok:            {0x7fd88f, 10},
+		Bad:           {0xff7b7b, 9},
+		Warn:          {0xf0b95b, 11},
+		Accent:        {0x76b7ff, 12},
+		Selection:     {0x2c4a75, 4},
+		SelectionText: {0xffffff, 15},
+		Bar:           {0x242c38, 0},
+		BarText:       {0xd7dce4, 7},
+		Key:           {0xffd479, 11},
+		Client:        {0xc7cfdb, 7},
+		Proxy:         {0x76b7ff, 12},
+		Service:       {0x9fd8d8, 14},
+		Worker:        {0xd6b7ff, 13},
+		Queue:         {0xf0b95b, 11},
+		Database:      {0x8fd6a5, 10},
+		Storage:       {0xd9c08c, 3},
+		Host:          {0xb8c0cc, 7},
+		Traffic:       {0x76b7ff, 12},
+		QueueLink:     {0xf0b95b, 11},
+		Replication:   {0x8fd6a5, 10},
+		StorageLink:   {0xd9c08c, 3},
+		Lifecycle:     {0x8d97a8, 7},
+		Seat1:         {0x76b7ff, 12},
+		Seat2:         {0xf0b95b, 11},
+		Seat3:         {0xd6b7ff, 13},
+		Seat4:         {0x9fd8d8, 14},
+	}
+}
+
+func lightColors() map[Color]themeColor {
+	return map[Color]themeColor{
+		background:    {0xfafaf7, 15},
+		Text:          {0x1d2430, -1},
+		Dim:           {0x596273, 8},
+		Border:        {0x667080, 8},
+		Focus:         {0x8a4b00, 1},
+		Title:         {0x000000, 0},
+		Ok:            {0x1a6e2e, 2},
+		Bad:           {0xb3202a, 1},
+		Warn:          {0x8a5200, 3},
+		Accent:        {0x1556a8, 4},
+		Selection:     {0xcfe0fb, 7},
+		SelectionText: {0x0b1a30, 0},
+		Bar:           {0xe6e8ec, 7},
+		BarText:       {0x1d2430, 0},
+		Key:           {0x8a4b00, 4},
+		Client:        {0x3d4654, 0},
+		Proxy:         {0x1556a8, 4},
+		Service:       {0x0f6464, 6},
+		Worker:        {0x6a35a8, 5},
+		Queue:         {0x8a5200, 3},
+		Database:      {0x1a6e2e, 2},
+		Storage:       {0x6b5414, 3},
+		Host:          {0x4a5361, 0},
+		Traffic:       {0x1556a8, 4},
+		QueueLink:     {0x8a5200, 3},
+		Replication:   {0x1a6e2e, 2},
+		StorageLink:   {0x6b5414, 3},
+		Lifecycle:     {0x596273, 8},
+		Seat1:         {0x1556a8, 4},
+		Seat2:         {0x8a5200, 3},
+		Seat3:         {0x6a35a8, 5},
+		Seat4:         {0x0f6464, 6},
+	}
+}
