@@ -1,0 +1,275 @@
+// Package keymap is every key of the program: what it does, what it is called,
+// and in which screens it works. The footer, the help screen and the README's
+// table are made from it, so none of them can be wrong (design, section 6).
+//
+// Each action has a second binding where a keyboard layout lacks the first.
+package keymap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Action is something a person can do.
+type Action string
+
+// The actions.
+const (
+	None       Action = ""
+	PlayPause  Action = "play-pause"
+	EventBack  Action = "event-back"
+	EventNext  Action = "event-next"
+	Back5      Action = "seek-back"
+	Next5      Action = "seek-forward"
+	BackTenth  Action = "seek-back-tenth"
+	NextTenth  Action = "seek-forward-tenth"
+	MarkBack   Action = "milestone-back"
+	MarkNext   Action = "milestone-next"
+	ActionBack Action = "action-back"
+	ActionNext Action = "action-next"
+	Slower     Action = "slower"
+	Faster     Action = "faster"
+	Normal     Action = "speed-normal"
+	Idle       Action = "idle-compression"
+	Start      Action = "start"
+	End        Action = "end"
+	Down       Action = "down"
+	Up         Action = "up"
+	Left       Action = "left"
+	Right      Action = "right"
+	HalfDown   Action = "half-down"
+	HalfUp     Action = "half-up"
+	PageDown   Action = "page-down"
+	PageUp     Action = "page-up"
+	NextPane   Action = "next-pane"
+	PrevPane   Action = "prev-pane"
+	ZoomIn     Action = "zoom-in"
+	ZoomOut    Action = "zoom-out"
+	Open       Action = "open"
+	Back       Action = "back"
+	Leave      Action = "leave"
+	Find       Action = "find"
+	FindNext   Action = "find-next"
+	FindPrev   Action = "find-prev"
+	Command    Action = "command"
+	Transcript Action = "transcript"
+	Why        Action = "why"
+	Explain    Action = "explain"
+	Console    Action = "console"
+	Detach     Action = "console-detach"
+	Note       Action = "note"
+	EndHeat    Action = "end-heat"
+	Copy       Action = "copy"
+	Mouse      Action = "mouse"
+	Theme      Action = "theme"
+	Help       Action = "help"
+	Suspend    Action = "suspend"
+	Redraw     Action = "redraw"
+	// Seat1 to Seat9 choose a seat.
+	Seat Action = "seat"
+)
+
+// Group is a heading of the help screen.
+type Group string
+
+// The groups, in the order of the help screen.
+const (
+	Time   Group = "Time"
+	Move   Group = "Move"
+	Look   Group = "Look"
+	Act    Group = "Act"
+	Always Group = "Always"
+)
+
+// Binding is one action's keys.
+type Binding struct {
+	Action Action
+	Group  Group
+	Keys   []string // as Bubble Tea names them; the first is shown in the footer
+	Short  string   // for the footer
+	Long   string   // for help and the README
+}
+
+// defaults, in the order in which they are shown.
+func defaults() []Binding {
+	return []Binding{
+		{PlayPause, Time, []string{" ", "p"}, "pause", "play or pause"},
+		{EventBack, Time, []string{",", "b"}, "event", "one event back"},
+		{EventNext, Time, []string{".", "e"}, "event", "one event forward"},
+		{Back5, Time, []string{"left"}, "−5 s", "5 s back"},
+		{Next5, Time, []string{"right"}, "+5 s", "5 s forward"},
+		{BackTenth, Time, []string{"shift+left", "alt+left"}, "−10 %", "a tenth of the heat back"},
+		{NextTenth, Time, []string{"shift+right", "alt+right"}, "+10 %", "a tenth of the heat forward"},
+		{MarkBack, Time, []string{"[", "alt+p"}, "milestone", "previous milestone"},
+		{MarkNext, Time, []string{"]", "alt+n"}, "milestone", "next milestone"},
+		{ActionBack, Time, []string{"{", "alt+b"}, "action", "previous agent action"},
+		{ActionNext, Time, []string{"}", "alt+f"}, "action", "next agent action"},
+		{Slower, Time, []string{"<", "alt+-"}, "slower", "slower, down to ×¼"},
+		{Faster, Time, []string{">", "alt+="}, "faster", "faster, up to ×64"},
+		{Normal, Time, []string{"backspace", "alt+1"}, "×1", "normal speed"},
+		{Idle, Time, []string{"I"}, "idle", "shorten stretches in which nothing happens"},
+		{Start, Time, []string{"g", "home"}, "start", "to the start"},
+		{End, Time, []string{"G", "end"}, "end", "to the end; follow a live heat"},
+
+		{Down, Move, []string{"j", "down"}, "down", "down"},
+		{Up, Move, []string{"k", "up"}, "up", "up"},
+		{Left, Move, []string{"h"}, "left", "to the left"},
+		{Right, Move, []string{"l"}, "right", "to the right"},
+		{HalfDown, Move, []string{"ctrl+d"}, "½ down", "half a page down"},
+		{HalfUp, Move, []string{"ctrl+u"}, "½ up", "half a page up"},
+		{PageDown, Move, []string{"pgdown", "ctrl+f"}, "page", "a page down"},
+		{PageUp, Move, []string{"pgup", "ctrl+b"}, "page", "a page up"},
+		{NextPane, Move, []string{"tab"}, "pane", "next pane"},
+		{PrevPane, Move, []string{"shift+tab", "alt+tab"}, "pane", "previous pane"},
+		{Seat, Move, []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, "seat", "choose a seat"},
+		{ZoomIn, Move, []string{"+", "="}, "zoom", "the chosen seat or pane alone"},
+		{ZoomOut, Move, []string{"_", "-"}, "unzoom", "all seats again"},
+		{Open, Move, []string{"enter", "o"}, "open", "open what is chosen"},
+		{Back, Move, []string{"esc"}, "back", "back"},
+
+		{Why, Look, []string{"w"}, "why", "the events and the evidence behind an outcome"},
+		{Explain, Look, []string{"x"}, "explain", "explain what is chosen"},
+		{Find, Look, []string{"/", "ctrl+s"}, "find", "find"},
+		{FindNext, Look, []string{"n"}, "next", "next match"},
+		{FindPrev, Look, []string{"N"}, "previous", "previous match"},
+		{Command, Look, []string{":", "alt+x"}, "go to", "go to a time: :50%, :12m30s, :end"},
+		{Copy, Look, []string{"y"}, "copy", "copy what is chosen (OSC 52)"},
+
+		{Console, Act, []string{"c"}, "console", "attach to the seat's serial console"},
+		{Detach, Act, []string{"ctrl+]", "ctrl+5"}, "detach", "leave the console"},
+		{Note, Act, []string{"a"}, "note", "add a note to the heat"},
+		{EndHeat, Act, []string{"X"}, "end heat", "end a live heat"},
+
+		{Help, Always, []string{"?", "f1"}, "help", "keys and legend"},
+		{Theme, Always, []string{"T"}, "theme", "next theme"},
+		{Mouse, Always, []string{"m"}, "mouse", "mouse on or off (off: the terminal selects text)"},
+		{Redraw, Always, []string{"ctrl+l"}, "redraw", "draw the screen anew"},
+		{Suspend, Always, []string{"ctrl+z"}, "suspend", "suspend to the shell"},
+		{Leave, Always, []string{"q", "ctrl+c"}, "leave", "leave; a live heat asks once"},
+	}
+}
+
+// Map says what each key does.
+type Map struct {
+	bindings []Binding
+	byKey    map[string]Action
+}
+
+// Default is the key map of design section 6.
+func Default() Map {
+	m, err := New(nil)
+	if err != nil { // the table is ours and a test reads it
+		return Map{}
+	}
+	return m
+}
+
+// New is the default map with some actions' keys replaced. An unknown action,
+// an empty list, or a key that two actions share is an error that names it.
+func New(remap map[Action][]string) (Map, error) {
+	m := Map{bindings: defaults(), byKey: map[string]Action{}}
+	for a, keys := range remap {
+		i := slices.IndexFunc(m.bindings, func(b Binding) bool { return b.Action == a })
+		if i < 0 {
+			return Map{}, fmt.Errorf("key map: no action is called %q", a)
+		}
+		if len(keys) == 0 {
+			return Map{}, fmt.Errorf("key map: action %q has no key left", a)
+		}
+		m.bindings[i].Keys = slices.Clone(keys)
+	}
+	for _, b := range m.bindings {
+		for _, k := range b.Keys {
+			if other, taken := m.byKey[k]; taken {
+				return Map{}, fmt.Errorf("key map: %s is both %q and %q", Name(k), other, b.Action)
+			}
+			m.byKey[k] = b.Action
+		}
+	}
+	return m, nil
+}
+
+// Action is what key does; None for a key that does nothing.
+func (m Map) Action(key string) Action { return m.byKey[key] }
+
+// Bindings are all bindings, in the order in which they are shown.
+func (m Map) Bindings() []Binding { return m.bindings }
+
+// Binding is an action's binding; the zero Binding for an unknown one.
+func (m Map) Binding(a Action) Binding {
+	for _, b := range m.bindings {
+		if b.Action == a {
+			return b
+		}
+	}
+	return Binding{}
+}
+
+// Hint is an action as the footer shows it: the key's name and a word.
+func (m Map) Hint(a Action) (key, word string) {
+	b := m.Binding(a)
+	if len(b.Keys) == 0 {
+		return "", ""
+	}
+	if a == Seat {
+		return b.Keys[0] + "–" + b.Keys[len(b.Keys)-1], b.Short
+	}
+	return Name(b.Keys[0]), b.Short
+}
+
+// Name is a key as a person reads it.
+func Name(key string) string {
+	switch key {
+	case " ":
+		return "space"
+	case "left":
+		return "←"
+	case "right":
+		return "→"
+	case "up":
+		return "↑"
+	case "down":
+		return "↓"
+	case "shift+left":
+		return "shift-←"
+	case "shift+right":
+		return "shift-→"
+	case "alt+left":
+		return "alt-←"
+	case "alt+right":
+		return "alt-→"
+	case "pgup":
+		return "PgUp"
+	case "pgdown":
+		return "PgDn"
+	case "home":
+		return "Home"
+	case "end":
+		return "End"
+	case "f1":
+		return "F1"
+	}
+	if key == "+" {
+		return key
+	}
+	return strings.ReplaceAll(key, "+", "-")
+}
+
+// Markdown is the README's table.
+func (m Map) Markdown() string {
+	var b strings.Builder
+	b.WriteString("| key | does |\n|---|---|\n")
+	for _, x := range m.bindings {
+		keys := make([]string, len(x.Keys))
+		for i, k := range x.Keys {
+			keys[i] = "`" + strings.ReplaceAll(Name(k), "|", `\|`) + "`"
+		}
+		list := strings.Join(keys, " ")
+		if x.Action == Seat {
+			list = "`1`–`9`"
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", list, x.Long)
+	}
+	return b.String()
+}

@@ -1,0 +1,47 @@
+package keymap
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestDefaultIsSound(t *testing.T) {
+	m, err := New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range m.Bindings() {
+		if b.Short == "" || b.Long == "" || b.Group == "" || len(b.Keys) == 0 {
+			t.Errorf("%s: incomplete binding %+v", b.Action, b)
+		}
+	}
+}
+
+// Brackets, braces and the like need a modifier, or are missing, on many
+// keyboard layouts: whatever is bound to one has a second key without it.
+func TestEveryAwkwardKeyHasASecond(t *testing.T) {
+	for _, b := range Default().Bindings() {
+		if len(b.Keys[0]) == 1 && strings.ContainsAny(b.Keys[0], "[]{}<>/:+_,.?") && len(b.Keys) < 2 {
+			t.Errorf("%s is only on %q", b.Action, b.Keys[0])
+		}
+	}
+}
+
+func TestRemap(t *testing.T) {
+	m, err := New(map[Action][]string{Why: {"v"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Action("v") != Why || m.Action("w") != None {
+		t.Errorf("v is %q, w is %q", m.Action("v"), m.Action("w"))
+	}
+	for name, bad := range map[string]map[Action][]string{
+		"no action is called": {"dance": {"d"}},
+		"is both":             {Why: {"q"}},
+		"no key left":         {Why: {}},
+	} {
+		if _, err := New(bad); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v: %v, want an error with %q", bad, err, name)
+		}
+	}
+}
