@@ -87,11 +87,11 @@ func sanitise(s string, block bool) string {
 	}
 	w.flushRun()
 	out := w.b.String()
+	if len(out) > limit {
+		return cutBytes(out, limit-len(Ellipsis)) + Ellipsis
+	}
 	if !block {
 		out = strings.TrimRight(out, string(newlineSign))
-	}
-	if len(out) > limit {
-		out = cutBytes(out, limit-len(Ellipsis)) + Ellipsis
 	}
 	return out
 }

@@ -12,6 +12,7 @@
 package canvas
 
 import (
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -97,7 +98,7 @@ func (c Canvas) Clear() { c.Fill(c.Bounds(), 0, Style{}) }
 // Fill sets every cell of r to the narrow rune ch (0 or a wide rune: blank) in style st.
 func (c Canvas) Fill(r Rect, ch rune, st Style) {
 	r = r.Intersect(c.Bounds())
-	if text.RuneWidth(ch) != 1 {
+	if ch = Visible(ch); text.RuneWidth(ch) != 1 {
 		ch = 0
 	}
 	for y := r.Y; y < r.Y+r.H; y++ {
@@ -132,6 +133,7 @@ func (c Canvas) Set(x, y int, ch rune, st Style) {
 	if x < 0 || y < 0 || x >= c.r.W || y >= c.r.H {
 		return
 	}
+	ch = Visible(ch)
 	switch text.RuneWidth(ch) {
 	case 1:
 		c.put1(x, y, ch, st)
@@ -171,6 +173,7 @@ func (c Canvas) Put(x, y int, s string, st Style) int {
 		r, size := rune(s[i]), 1
 		if r >= utf8.RuneSelf {
 			r, size = utf8.DecodeRuneInString(s[i:])
+			r = Visible(r)
 		}
 		i += size
 		w := text.RuneWidth(r)
@@ -195,6 +198,15 @@ func (c Canvas) Put(x, y int, s string, st Style) int {
 		x += w
 	}
 	return x
+}
+
+// Visible returns r, or U+FFFD for a rune that takes cells but is not printable, so
+// that no terminal gives it a meaning of its own.
+func Visible(r rune) rune {
+	if r >= 0x2500 && r < 0x2600 || unicode.IsPrint(r) || text.RuneWidth(r) == 0 {
+		return r
+	}
+	return utf8.RuneError
 }
 
 // PutFit draws s in the w cells from (x, y), cut with "…" where it does not fit, and
@@ -223,13 +235,12 @@ func mark(row []Cell, x int, m rune) {
 // AddMark puts the combining mark m on the cell: composed with its rune where Unicode
 // has such a rune, else beside it; a third mark and marks on a blank are dropped.
 func (c *Cell) AddMark(m rune) {
-	if c.R <= ' ' || m > 0xffff {
+	if c.R <= ' ' || m > 0xffff || !unicode.In(m, unicode.Mn, unicode.Me) {
 		return
 	}
 	if c.M[0] == 0 {
-		var buf [16]byte
-		pair := utf8.AppendRune(utf8.AppendRune(buf[:0], c.R), m)
-		if r, size := utf8.DecodeRune(norm.NFC.Bytes(pair)); size == len(norm.NFC.Bytes(pair)) && text.RuneWidth(r) == text.RuneWidth(c.R) {
+		pair := norm.NFC.Bytes(utf8.AppendRune(utf8.AppendRune(nil, c.R), m))
+		if r, size := utf8.DecodeRune(pair); size == len(pair) && text.RuneWidth(r) == text.RuneWidth(c.R) {
 			c.R = r
 			return
 		}

@@ -52,15 +52,19 @@ func (o *Output) appendRow(out []byte, row []Cell) []byte {
 		if cell.R == Cont && i > 0 {
 			continue
 		}
-		if cell.S != cur && o.Profile > Plain {
-			cur = cell.S
+		st := cell.S
+		if o.Profile == Mono {
+			st.Fg, st.Bg = Default, Default
+		}
+		if st != cur && o.Profile > Plain {
+			cur = st
 			out = o.appendSGR(out, cur)
 			styled = true
 		}
 		switch r := cell.R; {
 		case r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0:
 			out = append(out, ' ')
-		case r < 0x7f:
+		case r < 0x7f && cell.M[0] == 0:
 			out = append(out, byte(r))
 		case o.ASCII:
 			out = append(out, ascii(r))
