@@ -1,0 +1,238 @@
+package probe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"refbox/vm"
+)
+
+// Reply is what a request got. Error is "" when there was a response.
+type Reply struct {
+	Status int
+	Body   []byte // at most 64 KiB
+	Error  string // closed, timeout, malformed, refused, reset
+}
+
+func newClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: nil, // the environment's proxies are not for machines
+			// A connection kept over a restart of the service would show the
+			// old process, and its death as a failure of the new one.
+			DisableKeepAlives:      true,
+			DisableCompression:     true, // a small answer must not become a large one
+			MaxResponseHeaderBytes: 16 << 10,
+			DialContext:            (&net.Dialer{}).DialContext,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+const (
+	outsideForgeable = "what is answered: root runs the service; that it is answered on this port was seen from outside"
+	portForgeable    = "the state between two looks: root may open or close the port at any time"
+)
+
+// HTTP asks the seat from outside, on port (0: the public service) of a machine
+// ("": the first).
+func (a *Attempt) HTTP(ctx context.Context, machine string, port int, method, path string, body []byte, timeout time.Duration) (Reply, error) {
+	i, err := a.Seat.machine(machine)
+	if err != nil {
+		return Reply{}, err
+	}
+	m := a.Seat.c.Machines[i]
+	if port == 0 {
+		port = a.Seat.c.ServicePort
+	}
+	if !strings.HasPrefix(path, "/") {
+		return Reply{}, failure(Broken, "http: path %q does not begin with /", path)
+	}
+	var rep Reply
+	r := Record{Call: "http", Outside: true, Forgeable: outsideForgeable,
+		Request: httpRequest(method, path, body, map[string]any{"port": port})}
+	err = a.call(ctx, r, m, func(ctx context.Context) (map[string]any, error) {
+		addr, err := m.Addr(port)
+		if err != nil {
+			return nil, failure(Broken, "http: port %d of %s is not forwarded: %v", port, m.Name(), err)
+		}
+		tctx, cancel := context.WithTimeout(ctx, a.Seat.slow(timeout))
+		defer cancel()
+		rep, err = a.Seat.ask(tctx, addr, method, path, body)
+		if err != nil {
+			return nil, a.Seat.outsideError(ctx, m, err, &rep)
+		}
+		return httpResponse(rep), nil
+	})
+	return rep, err
+}
+
+func (s *Seat) ask(ctx context.Context, addr, method, path string, body []byte) (Reply, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, bytes.NewReader(body))
+	if err != nil {
+		return Reply{}, failure(Broken, "http: %v", err)
+	}
+	res, err := s.client.Do(req)
+	if err == nil {
+		defer res.Body.Close()
+		var b []byte
+		if b, err = io.ReadAll(io.LimitReader(res.Body, maxBody)); err == nil {
+			return Reply{Status: res.StatusCode, Body: b}, nil
+		}
+	}
+	switch {
+	case isTimeout(err):
+		return Reply{Error: "timeout"}, nil
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return Reply{}, err
+	case isClosed(err):
+		return Reply{Error: "closed"}, nil
+	}
+	return Reply{Error: "malformed"}, nil
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		(errors.As(err, &n) && n.Timeout())
+}
+
+// isClosed: with QEMU's user network a port nobody listens on is accepted, then
+// reset (recordings reference, section 5.4).
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "connection reset")
+}
+
+// outsideError says what a refused forward means: the forward is ours, so it is
+// refused when the machine is off, which is the guest's doing, or when the way
+// to it failed.
+func (s *Seat) outsideError(ctx context.Context, m vm.Machine, err error, rep *Reply) error {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	if g := s.gone(m); g != nil {
+		return g
+	}
+	if p, perr := m.Power(ctx); perr == nil && p == vm.PowerOff {
+		*rep = Reply{Error: "closed"}
+		return failure(Contract, "machine %s is off", m.Name())
+	}
+	return fmt.Errorf("%w: %v", vm.ErrTransport, err)
+}
+
+// portWait is how long an answer to a look at a port is awaited. A closed port
+// answers at once.
+const portWait = 500 * time.Millisecond
+
+// Port looks at a port from outside: "open", "closed" or "silent".
+func (a *Attempt) Port(ctx context.Context, machine string, port int) (string, error) {
+	i, err := a.Seat.machine(machine)
+	if err != nil {
+		return "", err
+	}
+	m := a.Seat.c.Machines[i]
+	state := ""
+	r := Record{Call: "port", Outside: true, Forgeable: portForgeable, Request: map[string]any{"port": port}}
+	err = a.call(ctx, r, m, func(ctx context.Context) (map[string]any, error) {
+		addr, err := m.Addr(port)
+		if err != nil {
+			return nil, failure(Broken, "port: port %d of %s is not forwarded: %v", port, m.Name(), err)
+		}
+		if state, err = lookAtPort(ctx, addr, a.Seat.slow(portWait)); err != nil {
+			var rep Reply
+			err = a.Seat.outsideError(ctx, m, err, &rep)
+			if rep.Error != "" { // off is closed
+				state, err = "closed", nil
+			}
+		}
+		return map[string]any{"state": state}, err
+	})
+	return state, err
+}
+
+// lookAtPort asks for something, since a forward accepts for every port: only
+// what comes back tells the guest's own answer.
+func lookAtPort(ctx context.Context, addr string, wait time.Duration) (string, error) {
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	c.SetDeadline(time.Now().Add(wait))
+	if _, err := io.WriteString(c, "HEAD / HTTP/1.0\r\n\r\n"); err != nil {
+		return "closed", nil
+	}
+	var b [1]byte
+	_, err = c.Read(b[:])
+	switch {
+	case err == nil:
+		return "open", nil
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case isTimeout(err):
+		return "silent", nil
+	}
+	return "closed", nil
+}
+
+// Power is read from outside the guest.
+func (a *Attempt) Power(ctx context.Context, machine string) (vm.Power, error) {
+	i, err := a.Seat.machine(machine)
+	if err != nil {
+		return "", err
+	}
+	m := a.Seat.c.Machines[i]
+	var p vm.Power
+	err = a.call(ctx, Record{Call: "power", Outside: true}, m, func(ctx context.Context) (map[string]any, error) {
+		p, err = m.Power(ctx)
+		return map[string]any{"power": p}, err
+	})
+	return p, err
+}
+
+// ConsoleContains looks for text in what the serial console printed last.
+func (a *Attempt) ConsoleContains(ctx context.Context, machine, text string) (bool, error) {
+	i, err := a.Seat.machine(machine)
+	if err != nil {
+		return false, err
+	}
+	found := a.Seat.consoles[i].contains(text)
+	r := Record{Call: "console", Outside: true, Forgeable: "root can print anything on its console",
+		Request: map[string]any{"contains": bounded(text, maxShown)}}
+	err = a.call(ctx, r, a.Seat.c.Machines[i], func(context.Context) (map[string]any, error) {
+		return map[string]any{"found": found}, nil
+	})
+	return found, err
+}
+
+func httpRequest(method, url string, body []byte, more map[string]any) map[string]any {
+	if more == nil {
+		more = map[string]any{}
+	}
+	more["method"], more["url"] = method, bounded(url, maxShown)
+	if len(body) > 0 {
+		more["body"] = bounded(string(body), maxShown)
+	}
+	return more
+}
+
+func httpResponse(r Reply) map[string]any {
+	if r.Error != "" {
+		return map[string]any{"error": r.Error}
+	}
+	return map[string]any{"status": r.Status, "body": bounded(string(r.Body), maxShown), "bytes": len(r.Body)}
+}

@@ -1,0 +1,332 @@
+package probe
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	starjson "go.starlark.net/lib/json"
+	"go.starlark.net/starlark"
+	"go.starlark.net/starlarkstruct"
+	"go.starlark.net/syntax"
+)
+
+const (
+	maxSource   = 256 << 10
+	maxSteps    = 20_000_000 // about a second of pure computing
+	loadTimeout = 5 * time.Second
+	maxAttacks  = 16
+)
+
+// program is a verifier written in Starlark. Its globals are frozen, so that one
+// program serves all seats.
+type program struct {
+	name    string
+	sha     string
+	verify  starlark.Callable
+	before  starlark.Callable
+	holds   starlark.Callable
+	attacks []*attack
+}
+
+// attack is what attack(words, run, undo) gives.
+type attack struct {
+	words     string
+	run, undo starlark.Callable
+}
+
+func (a *attack) String() string        { return "attack(" + syntax.Quote(a.words, false) + ")" }
+func (a *attack) Type() string          { return "attack" }
+func (a *attack) Freeze()               { a.run.Freeze(); a.undo.Freeze() }
+func (a *attack) Truth() starlark.Bool  { return true }
+func (a *attack) Hash() (uint32, error) { return 0, errors.New("an attack is not hashable") }
+
+// LoadStarlark compiles a verifier and looks for its functions. Errors name file
+// and line.
+func LoadStarlark(name string, src []byte) (Verifier, error) {
+	if len(src) > maxSource {
+		return nil, fmt.Errorf("%s: larger than %d KiB", name, maxSource>>10)
+	}
+	sum := sha256.Sum256(src)
+	p := &program{name: name, sha: hex.EncodeToString(sum[:])}
+	globals := predeclared()
+	_, prog, err := starlark.SourceProgramOptions(&syntax.FileOptions{}, name, src, globals.Has)
+	if err != nil {
+		return nil, fmt.Errorf("verifier does not compile: %w", err)
+	}
+	if prog.NumLoads() > 0 {
+		_, pos := prog.Load(0)
+		return nil, fmt.Errorf("%s: a verifier is one file; load is not available", pos)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
+	defer cancel()
+	thread, stop := newThread(ctx, name)
+	defer stop()
+	defs, err := prog.Init(thread, globals)
+	if err != nil {
+		return nil, fmt.Errorf("verifier does not load: %s", trace(err))
+	}
+	defs.Freeze()
+	if p.verify, err = function(defs, "verify"); err == nil && p.verify == nil {
+		err = errors.New("defines no verify(seat)")
+	}
+	if err == nil {
+		p.before, err = function(defs, "before")
+	}
+	if err == nil {
+		p.holds, err = function(defs, "holds")
+	}
+	if err == nil {
+		p.attacks, err = attacksOf(defs["attacks"])
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
+}
+
+func function(defs starlark.StringDict, name string) (starlark.Callable, error) {
+	v, ok := defs[name]
+	if !ok {
+		return nil, nil
+	}
+	f, ok := v.(*starlark.Function)
+	if !ok || f.NumParams() != 1 {
+		return nil, fmt.Errorf("%s must be a function of one parameter, the seat", name)
+	}
+	return f, nil
+}
+
+func attacksOf(v starlark.Value) ([]*attack, error) {
+	if v == nil {
+		return nil, nil
+	}
+	list, ok := v.(*starlark.List)
+	if !ok || list.Len() > maxAttacks {
+		return nil, fmt.Errorf("attacks must be a list of at most %d", maxAttacks)
+	}
+	var out []*attack
+	for i := range list.Len() {
+		a, ok := list.Index(i).(*attack)
+		if !ok {
+			return nil, fmt.Errorf("attacks[%d] is a %s, not attack(words, run, undo)", i, list.Index(i).Type())
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// newThread makes a thread that stops with ctx and after too many steps. Stop
+// waits for nothing and must be called.
+func newThread(ctx context.Context, name string) (t *starlark.Thread, stop func()) {
+	t = &starlark.Thread{Name: name, Print: func(*starlark.Thread, string) {}}
+	t.SetMaxExecutionSteps(maxSteps)
+	done := context.AfterFunc(ctx, func() { t.Cancel("out of time") })
+	return t, func() { done() }
+}
+
+func (p *program) SHA256() string { return p.sha }
+
+func (p *program) Attacks() []string {
+	words := make([]string, len(p.attacks))
+	for i, a := range p.attacks {
+		words[i] = a.words
+	}
+	return words
+}
+
+func (p *program) Before(ctx context.Context, a *Attempt) error {
+	if p.before == nil {
+		return nil
+	}
+	_, err := p.run(ctx, a, p.before)
+	return err
+}
+
+func (p *program) Holds(ctx context.Context, a *Attempt) error {
+	if p.holds == nil {
+		return nil
+	}
+	v, err := p.run(ctx, a, p.holds)
+	if err == nil && v == starlark.False {
+		a.refuse("it does not hold")
+		return failure(Contract, "it does not hold")
+	}
+	return err
+}
+
+func (p *program) Attack(ctx context.Context, a *Attempt, i int) error {
+	a.disrupted = true
+	_, err := p.run(ctx, a, p.attacks[i].run)
+	return err
+}
+
+func (p *program) Undo(ctx context.Context, a *Attempt, i int) error {
+	_, err := p.run(ctx, a, p.attacks[i].undo)
+	return err
+}
+
+func (p *program) Verify(ctx context.Context, a *Attempt) (json.RawMessage, error) {
+	v, err := p.run(ctx, a, p.verify)
+	if err != nil {
+		return nil, err
+	}
+	d, ok := v.(*starlark.Dict)
+	if !ok {
+		return nil, failure(Broken, "%s: verify returned a %s, not the evidence, a dict", p.name, v.Type())
+	}
+	b, err := toJSON(d)
+	if err != nil {
+		return nil, failure(Broken, "%s: evidence: %v", p.name, err)
+	}
+	return b, nil
+}
+
+// run calls one of the file's functions with the seat. Its error is a Failure,
+// or wraps ErrGone, or is ctx's.
+func (p *program) run(ctx context.Context, a *Attempt, f starlark.Callable) (v starlark.Value, err error) {
+	thread, stop := newThread(ctx, p.name)
+	defer stop()
+	thread.SetLocal(localRun, &running{ctx: ctx, a: a})
+	v, err = starlark.Call(thread, f, starlark.Tuple{seatValue(a)}, nil)
+	if err == nil {
+		return v, nil
+	}
+	var fail *Failure
+	switch {
+	case errors.As(err, &fail):
+		return nil, fail
+	case errors.Is(err, ErrGone):
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, failure(Broken, "%s", trace(err))
+}
+
+// trace is an error with the place in the file where it came from.
+func trace(err error) string {
+	var e *starlark.EvalError
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	for i := range e.CallStack {
+		if pos := e.CallStack.At(i).Pos; pos.Line > 0 && !strings.HasPrefix(pos.Filename(), "<") {
+			return fmt.Sprintf("%s: %s", pos, e.Msg)
+		}
+	}
+	return e.Msg
+}
+
+// localRun is the thread-local under which a call finds its attempt.
+const localRun = "run"
+
+type running struct {
+	ctx context.Context
+	a   *Attempt
+}
+
+func runOf(t *starlark.Thread) (*running, error) {
+	if r, ok := t.Local(localRun).(*running); ok {
+		return r, nil
+	}
+	return nil, errors.New("not available while the file is loaded")
+}
+
+func predeclared() starlark.StringDict {
+	return starlark.StringDict{
+		"require":    starlark.NewBuiltin("require", require),
+		"fail":       starlark.NewBuiltin("fail", fail),
+		"eventually": starlark.NewBuiltin("eventually", eventually),
+		"attack":     starlark.NewBuiltin("attack", newAttack),
+		"struct":     starlark.NewBuiltin("struct", starlarkstruct.Make),
+		"json":       starjson.Module,
+	}
+}
+
+func require(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+	var cond starlark.Value
+	var reason string
+	if err := starlark.UnpackArgs(b.Name(), args, kw, "cond", &cond, "reason", &reason); err != nil {
+		return nil, err
+	}
+	if cond.Truth() {
+		return starlark.None, nil
+	}
+	return nil, refuse(t, reason)
+}
+
+func fail(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+	var reason string
+	if err := starlark.UnpackArgs(b.Name(), args, kw, "reason", &reason); err != nil {
+		return nil, err
+	}
+	return nil, refuse(t, reason)
+}
+
+func refuse(t *starlark.Thread, reason string) error {
+	f := failure(Contract, "%s", reason)
+	if r, err := runOf(t); err == nil {
+		r.a.refuse(f.Reason)
+	}
+	return f
+}
+
+func eventually(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+	var fn starlark.Callable
+	timeout, every := seconds(5*time.Second), seconds(100*time.Millisecond)
+	if err := starlark.UnpackArgs(b.Name(), args, kw, "fn", &fn, "timeout?", &timeout, "every?", &every); err != nil {
+		return nil, err
+	}
+	r, err := runOf(t)
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(r.a.Seat.slow(time.Duration(timeout)))
+	for {
+		v, err := starlark.Call(t, fn, nil, nil)
+		if err == nil && v != starlark.False {
+			return v, nil
+		}
+		if err == nil {
+			err = refuse(t, "not within "+time.Duration(timeout).String())
+		}
+		var f *Failure
+		// What a verifier did wrong, and a machine that is gone, do not mend
+		// with time.
+		if !errors.As(err, &f) || f.Category == Broken || !time.Now().Before(deadline) {
+			return nil, err
+		}
+		if !pause(r.ctx, max(time.Duration(every), 10*time.Millisecond)) {
+			return nil, err
+		}
+	}
+}
+
+func newAttack(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+	a := new(attack)
+	if err := starlark.UnpackArgs(b.Name(), args, kw, "words", &a.words, "run", &a.run, "undo", &a.undo); err != nil {
+		return nil, err
+	}
+	if a.words = bounded(a.words, 200); a.words == "" {
+		return nil, errors.New("attack: words are empty")
+	}
+	return a, nil
+}
+
+// seconds unpacks an int or a float of seconds.
+type seconds time.Duration
+
+func (s *seconds) Unpack(v starlark.Value) error {
+	f, ok := starlark.AsFloat(v)
+	if !ok || !(f >= 0 && f <= 3600) {
+		return fmt.Errorf("want seconds from 0 to 3600, got %s", v.Type())
+	}
+	*s = seconds(f * float64(time.Second))
+	return nil
+}

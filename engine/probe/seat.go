@@ -1,0 +1,248 @@
+package probe
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"refbox/vm"
+)
+
+// Config is what a seat's probes reach.
+type Config struct {
+	Territory   string
+	ServicePort int          // the public service, on the first machine
+	Machines    []vm.Machine // at least one
+	Secret      Secret
+	Clock       func() uint64 // the heat's clock, ms
+	// Slow stretches the probes' own default timeouts, for machines that are
+	// emulated; 1 or less leaves them.
+	Slow float64
+}
+
+// Seat is one seat, as its probes see it. Its methods may be called from any
+// goroutine.
+type Seat struct {
+	c        Config
+	client   *http.Client
+	consoles []*tail
+}
+
+// NewSeat starts to remember the consoles of the seat's machines.
+func NewSeat(c Config) (*Seat, error) {
+	if len(c.Machines) == 0 {
+		return nil, fmt.Errorf("seat %s has no machine to probe", c.Territory)
+	}
+	if c.Slow < 1 {
+		c.Slow = 1
+	}
+	s := &Seat{c: c, client: newClient()}
+	for _, m := range c.Machines {
+		t := &tail{}
+		t.detach = m.Console().Attach(t.add)
+		s.consoles = append(s.consoles, t)
+	}
+	return s, nil
+}
+
+// Close lets go of the consoles.
+func (s *Seat) Close() {
+	for _, t := range s.consoles {
+		t.detach()
+	}
+}
+
+func (s *Seat) machine(name string) (int, error) {
+	if name == "" {
+		return 0, nil
+	}
+	for i, m := range s.c.Machines {
+		if m.Name() == name {
+			return i, nil
+		}
+	}
+	return 0, failure(Broken, "the seat has no machine %q", name)
+}
+
+func (s *Seat) slow(d time.Duration) time.Duration { return time.Duration(float64(d) * s.c.Slow) }
+
+// gone tells whether a machine has ended for good.
+func (s *Seat) gone(m vm.Machine) error {
+	select {
+	case <-m.Done():
+		return fmt.Errorf("machine %s: %w", m.Name(), ErrGone)
+	default:
+		return nil
+	}
+}
+
+// tailSize is how much of a console is remembered.
+const tailSize = 256 << 10
+
+type tail struct {
+	mu     sync.Mutex
+	b      []byte
+	detach func()
+}
+
+func (t *tail) add(p []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, p...)
+	if n := len(t.b); n > 2*tailSize {
+		t.b = append(t.b[:0], t.b[n-tailSize:]...)
+	}
+}
+
+func (t *tail) contains(s string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return bytes.Contains(t.b[max(0, len(t.b)-tailSize):], []byte(s))
+}
+
+// Attempt is one evaluation of one milestone: what its verifier may use, and the
+// records of what it did. It belongs to one goroutine.
+type Attempt struct {
+	Seat      *Seat
+	Milestone string
+	Number    uint64 // from 1
+	// Previous holds the evidence of the milestones that passed.
+	Previous map[string]json.RawMessage
+	// Full holds, per milestone, the reference's view of it, for executables
+	// that ask for AOE_PREVIOUS_EVIDENCE.
+	Full json.RawMessage
+
+	records   []Record
+	dropped   int
+	disrupted bool
+	refusal   uint64 // instant before which the last refused probe was seen
+	refused   string
+	lastAt    uint64
+}
+
+// Records are the calls so far, oldest first, and how many were dropped from
+// their middle.
+func (a *Attempt) Records() ([]Record, int) {
+	return a.records, a.dropped
+}
+
+// Disrupted tells whether the attempt started, stopped or restarted something.
+func (a *Attempt) Disrupted() bool { return a.disrupted }
+
+// Refusal is the instant of the last probe that did not show what was required,
+// 0 when there was none, and what was missing.
+func (a *Attempt) Refusal() (ms uint64, reason string) { return a.refusal, a.refused }
+
+// Note adds a record of something that the referee did to the seat.
+func (a *Attempt) Note(r Record) {
+	a.lastAt = r.AtMS
+	if len(a.records) >= maxRecords {
+		half := maxRecords / 2
+		copy(a.records[half:], a.records[half+1:])
+		a.records = a.records[:len(a.records)-1]
+		a.dropped++
+	}
+	a.records = append(a.records, r)
+}
+
+// refuse marks that a requirement was not met by what was probed up to now.
+func (a *Attempt) refuse(reason string) {
+	a.refusal, a.refused = max(a.refusal, a.lastAt), reason
+	if n := len(a.records); n > 0 {
+		a.records[n-1].Refused = reason
+	} else {
+		a.refusal = a.Seat.c.Clock()
+	}
+}
+
+// call makes one probe call and records it. Transport failures and a guest that
+// does not answer are tried again; what is left of them is a Failure, or wraps
+// ErrGone, or is ctx's error.
+func (a *Attempt) call(ctx context.Context, r Record, m vm.Machine, do func(context.Context) (map[string]any, error)) error {
+	clock := a.Seat.c.Clock
+	r.AtMS, r.Machine = clock(), m.Name()
+	var (
+		res map[string]any
+		err error
+	)
+	for try := 0; ; try++ {
+		if r.Tries = try; try > 0 {
+			r.Tries++
+		}
+		if err = ctx.Err(); err != nil {
+			break
+		}
+		if err = a.Seat.gone(m); err != nil {
+			break
+		}
+		res, err = do(ctx)
+		if err == nil || try == len(backoff) || !(errors.Is(err, vm.ErrTransport) || errors.Is(err, vm.ErrGuestLost)) {
+			break
+		}
+		if !pause(ctx, backoff[try]) {
+			err = ctx.Err()
+			break
+		}
+	}
+	if err != nil {
+		if g := a.Seat.gone(m); g != nil {
+			err = g
+		}
+		err = classify(ctx, r.Call, err)
+		var f *Failure
+		if errors.As(err, &f) {
+			r.Error = f.Category
+		} else {
+			r.Error = Timeout
+		}
+		res = map[string]any{"error": bounded(err.Error(), maxShown)}
+	}
+	r.Response = res
+	r.TookMS = clock() - r.AtMS
+	a.Note(r)
+	return err
+}
+
+// backoff are the pauses between tries of one call.
+var backoff = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 600 * time.Millisecond}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// classify gives an error of a call its category. A context that has ended is
+// left as it is: whoever set it knows what it means.
+func classify(ctx context.Context, call string, err error) error {
+	var f *Failure
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.Is(err, ErrGone):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, vm.ErrGuestLost):
+		return failure(Contract, "%s: %v", call, err)
+	case errors.Is(err, vm.ErrGuestRefused):
+		return failure(Contract, "%s: %v", call, err)
+	case errors.Is(err, vm.ErrPower):
+		return failure(Contract, "%s: %v", call, err)
+	case errors.Is(err, vm.ErrTransport):
+		return failure(Transport, "%s: %v", call, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return failure(Contract, "%s: the guest did not answer in time", call)
+	}
+	return failure(Contract, "%s: %v", call, err)
+}
