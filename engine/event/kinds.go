@@ -41,6 +41,7 @@ type (
 		Evidence  json.RawMessage `json:"evidence"`
 		Attempt   uint64          `json:"attempt,omitempty"`       // ours
 		Record    string          `json:"record,omitempty"`        // ours; path of the probe records, relative to the heat
+		RecordSHA string          `json:"record_sha256,omitempty"` // ours; hex digest of that file, which so is part of the chain
 		NotBefore *uint64         `json:"not_before_ms,omitempty"` // ours; the last instant at which it was seen not to hold
 		HeldAt    *uint64         `json:"held_at_ms,omitempty"`    // ours; the first instant at which a probe saw it hold
 	}
@@ -52,13 +53,15 @@ type (
 		Retryable bool   `json:"retryable"`
 		Attempt   uint64 `json:"attempt,omitempty"` // ours
 		Record    string `json:"record,omitempty"`  // ours
-		Source    string `json:"source,omitempty"`  // ours; who is charged, in the reference's words
+		RecordSHA string `json:"record_sha256,omitempty"`
+		Source    string `json:"source,omitempty"` // ours; who is charged, in the reference's words
 	}
 	MilestoneRevoked struct {
 		Territory string `json:"territory"`
 		Milestone string `json:"milestone"`
 		Reason    string `json:"reason"`
 		Record    string `json:"record,omitempty"` // ours
+		RecordSHA string `json:"record_sha256,omitempty"`
 	}
 	// DurableDeploymentCompleted: the reference repeats elapsed_ms on the line;
 	// ours writes each key once, the envelope's clock being the instant of the
@@ -71,6 +74,8 @@ type (
 		DurableAt *uint64 `json:"durable_at_ms,omitempty"`
 		NotBefore *uint64 `json:"not_before_ms,omitempty"`
 		AttackMS  uint64  `json:"attack_ms,omitempty"` // time of attacks taken off
+		// Repeated is the second elapsed_ms of a reference line; nil in ours.
+		Repeated *uint64 `json:"-"`
 	}
 	MatchFinished struct {
 		Winner   *string  `json:"winner"` // a territory
@@ -197,6 +202,7 @@ type (
 		TookMS    uint64 `json:"took_ms"`
 		Undone    bool   `json:"undone"` // what it left is removed, and that was confirmed
 		Record    string `json:"record,omitempty"`
+		RecordSHA string `json:"record_sha256,omitempty"`
 	}
 	FaultInjected struct {
 		Territory string          `json:"territory"`
