@@ -246,3 +246,52 @@ func classify(ctx context.Context, call string, err error) error {
 	}
 	return failure(Contract, "%s: %v", call, err)
 }
+
+// Attempt begins an evaluation.
+func (s *Seat) Attempt(milestone string, number uint64, previous map[string]json.RawMessage) *Attempt {
+	return &Attempt{Seat: s, Milestone: milestone, Number: number, Previous: previous}
+}
+
+// Territory is the seat's.
+func (s *Seat) Territory() string { return s.c.Territory }
+
+// Reboot reboots every machine of the seat cleanly, at the same time, and records
+// it. A guest that blocks it is charged for it.
+func (a *Attempt) Reboot(ctx context.Context) error {
+	a.disrupted = true
+	errs := make([]error, len(a.Seat.c.Machines))
+	recs := make([]Record, len(errs))
+	var wg sync.WaitGroup
+	for i, m := range a.Seat.c.Machines {
+		wg.Go(func() {
+			r := Record{Call: "reboot", Machine: m.Name(), Outside: true, AtMS: a.Seat.c.Clock(),
+				Forgeable: "nothing: the end of the old boot is seen outside the guest"}
+			err := m.Reboot(ctx)
+			if g := a.Seat.gone(m); g != nil {
+				err = g
+			}
+			if err != nil {
+				switch {
+				case errors.Is(err, ErrGone):
+				case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
+					err = failure(Contract, "the host did not reboot: %v", err)
+				default:
+					err = classify(ctx, "reboot", err)
+				}
+				r.Error = Contract
+				var f *Failure
+				if errors.As(err, &f) {
+					r.Error = f.Category
+				}
+				r.Response = map[string]any{"error": bounded(err.Error(), maxShown)}
+			}
+			r.TookMS = a.Seat.c.Clock() - r.AtMS
+			errs[i], recs[i] = err, r
+		})
+	}
+	wg.Wait()
+	for _, r := range recs {
+		a.Note(r)
+	}
+	return errors.Join(errs...)
+}

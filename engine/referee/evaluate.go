@@ -1,0 +1,281 @@
+package referee
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"refbox/engine/event"
+	"refbox/engine/probe"
+)
+
+// maxFiles bounds the evidence files of one milestone; a service that fails in a
+// new way every time is worth no more.
+const maxFiles = 100
+
+// verdict is what an attempt came to.
+type verdict struct {
+	evidence json.RawMessage
+	instant
+	attackMS uint64
+	attacks  []probe.AttackResult
+	disturbs bool
+}
+
+// evaluate makes one attempt at a milestone and logs what came of it. The error
+// wraps probe.ErrGone, or is nil.
+func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
+	g := s.ladder[m.ID]
+	g.attempts++
+	started := event.MilestoneEvaluationStarted{Territory: s.id, Milestone: m.ID, Attempt: g.attempts}
+	var at uint64
+	if s.state == stateBuilding {
+		at = s.race.append(s.become(stateVerifying, "milestone verification began"), started)
+	} else {
+		at = s.race.append(started)
+	}
+	a := s.probe.Attempt(m.ID, g.attempts, s.previous())
+	a.Full = s.full()
+	v, err := s.check(ctx, timed, m, a, at)
+
+	e := probe.Evidence{SchemaVersion: 1, Territory: s.id, Milestone: m.ID, Attempt: g.attempts, Verifier: m.File,
+		VerifierSHA256: m.Verifier.SHA256(), StartedMS: at, FinishedMS: s.race.clock(), Attacks: v.attacks}
+	e.Records, e.Dropped = a.Records()
+	g.ended, g.disturbs = time.Now(), v.disturbs
+	if ctx.Err() != nil {
+		return nil // aborted: no verdict
+	}
+	if err == nil {
+		s.pass(m, v, e)
+		return nil
+	}
+	f := verdictOf(timed, a, err)
+	if ms, _ := a.Refusal(); ms > 0 {
+		g.refused = max(g.refused, ms)
+	} else if f.Category != probe.Transport {
+		g.refused = max(g.refused, at)
+	}
+	s.fail(m, f, e, timed.Err() == nil)
+	if errors.Is(err, probe.ErrGone) {
+		return err
+	}
+	return nil
+}
+
+// verdictOf makes a failure of an attempt's error.
+func verdictOf(timed context.Context, a *probe.Attempt, err error) *probe.Failure {
+	var f *probe.Failure
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.Is(err, probe.ErrGone):
+		return &probe.Failure{Category: probe.Transport, Source: "controller", Reason: err.Error()}
+	case timed.Err() != nil:
+		return &probe.Failure{Category: probe.Timeout, Source: "controller", Reason: "cut off: " + errDeadline.Error()}
+	case errors.Is(err, context.DeadlineExceeded):
+		reason := "out of time"
+		if _, why := a.Refusal(); why != "" {
+			reason += "; last: " + why
+		}
+		return &probe.Failure{Category: probe.Timeout, Source: probe.Timeout.Charged(), Reason: reason}
+	}
+	return &probe.Failure{Category: probe.Broken, Source: probe.Broken.Charged(), Reason: err.Error()}
+}
+
+// check performs the operation, verifies, attacks, and looks again.
+func (s *seat) check(ctx, timed context.Context, m *Milestone, a *probe.Attempt, started uint64) (v verdict, err error) {
+	defer func() { v.disturbs = err != nil && (a.Disrupted() || len(v.attacks) > 0) }()
+	g := s.ladder[m.ID]
+	v.notBefore = max(g.refused, g.eligible)
+	if m.Operation == HostReboot {
+		if err = within(timed, m.Timeout, func(ctx context.Context) error { return m.Verifier.Before(ctx, a) }); err != nil {
+			return v, err
+		}
+		if err = within(timed, m.Timeout, a.Reboot); err != nil {
+			return v, err
+		}
+		// Until the new boot nothing could be durable.
+		v.notBefore = max(v.notBefore, s.race.clock())
+	}
+	err = within(timed, m.Timeout, func(ctx context.Context) (err error) {
+		v.evidence, err = m.Verifier.Verify(ctx, a)
+		return err
+	})
+	if err == nil {
+		v.at = s.race.clock()
+		if ms, _ := a.Refusal(); ms > 0 {
+			v.notBefore = max(v.notBefore, ms)
+		}
+		v.notBefore = min(v.notBefore, v.at)
+	}
+	if a.Disrupted() && ctx.Err() == nil {
+		if broken := s.recheck(timed, m.ID); broken != "" && err == nil {
+			err = &probe.Failure{Category: probe.Contract, Source: "player", Reason: broken}
+		}
+	}
+	if err != nil {
+		return v, err
+	}
+	// What follows is not charged, so it may outlast the deadline.
+	if err = s.attack(ctx, m, a, &v); err != nil {
+		return v, err
+	}
+	if len(v.attacks) > 0 {
+		before := s.race.clock()
+		err = within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Holds(ctx, a) })
+		v.attackMS += s.race.clock() - before
+	}
+	return v, err
+}
+
+// within bounds f by d. A context that ends for another reason shows in parent.
+func within(parent context.Context, d time.Duration, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(parent, d)
+	defer cancel()
+	return f(ctx)
+}
+
+// recheck looks again at every milestone that had passed, but one, and revokes
+// those that no longer hold. It says what it found, "" for nothing.
+func (s *seat) recheck(ctx context.Context, but string) string {
+	found := ""
+	for i := range s.race.rules.Milestones {
+		m := &s.race.rules.Milestones[i]
+		p := s.passed[m.ID]
+		if p == nil || m.ID == but {
+			continue
+		}
+		g := s.ladder[m.ID]
+		// The attempt that passed, so that what is derived for it is the same.
+		a := s.probe.Attempt(m.ID, g.attempts, s.previous())
+		started := s.race.clock()
+		err := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Holds(ctx, a) })
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		f := verdictOf(ctx, a, err)
+		if f.Category != probe.Contract && f.Category != probe.Timeout {
+			continue // nobody is charged for what could not be seen
+		}
+		e := probe.Evidence{SchemaVersion: 1, Territory: s.id, Milestone: m.ID, Attempt: g.attempts, Verifier: m.File,
+			VerifierSHA256: m.Verifier.SHA256(), StartedMS: started, FinishedMS: s.race.clock(), Verdict: "revoked",
+			Category: f.Category, Source: f.Source, Reason: f.Reason}
+		e.Records, e.Dropped = a.Records()
+		path := s.keep(g, fmt.Sprintf("%s-%d-revoked", m.ID, g.attempts), e)
+		delete(s.passed, m.ID)
+		g.eligible, g.refused = 0, max(g.refused, started)
+		s.race.append(event.MilestoneRevoked{Territory: s.id, Milestone: m.ID, Reason: f.Reason, Record: path})
+		if found == "" {
+			found = m.ID + " no longer holds: " + f.Reason
+		}
+	}
+	return found
+}
+
+// attack runs the milestone's attacks, each undone before the next.
+func (s *seat) attack(ctx context.Context, m *Milestone, a *probe.Attempt, v *verdict) error {
+	for i, words := range m.Verifier.Attacks() {
+		started := s.race.append(event.AttackStarted{Territory: s.id, Milestone: m.ID, Attack: words})
+		err := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Attack(ctx, a, i) })
+		undo := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Undo(ctx, a, i) })
+		if ctx.Err() != nil {
+			return ctx.Err() // the machines end with the heat, and what was left with them
+		}
+		res := probe.AttackResult{Attack: words, Held: err == nil, StartedMS: started, TookMS: s.race.clock() - started, Undone: undo == nil}
+		switch {
+		case err != nil:
+			res.Detail = verdictOf(ctx, a, err).Reason
+		case undo != nil:
+			res.Detail = "withstood, but not undone: " + verdictOf(ctx, a, undo).Reason
+		default:
+			res.Detail = "withstood"
+		}
+		v.attacks = append(v.attacks, res)
+		v.attackMS += res.TookMS
+		s.race.append(event.AttackFinished{Territory: s.id, Milestone: m.ID, Attack: words, Held: res.Held, Detail: res.Detail,
+			TookMS: res.TookMS, Undone: res.Undone})
+		if err != nil {
+			f := *verdictOf(ctx, a, err)
+			f.Reason = "attack: " + words + ": " + f.Reason
+			if errors.Is(err, probe.ErrGone) {
+				return err
+			}
+			return &f
+		}
+		if undo != nil {
+			f := *verdictOf(ctx, a, undo)
+			f.Reason = "attack: " + words + ": what it left could not be removed: " + f.Reason
+			if errors.Is(undo, probe.ErrGone) {
+				return undo
+			}
+			return &f
+		}
+	}
+	return nil
+}
+
+// pass records that a milestone holds, and whether the seat is durable now.
+func (s *seat) pass(m *Milestone, v verdict, e probe.Evidence) {
+	g := s.ladder[m.ID]
+	e.Verdict, e.Evidence, e.NotBeforeMS, e.HeldMS = "passed", v.evidence, &v.notBefore, &v.at
+	path := s.keep(g, fmt.Sprintf("%s-%d", m.ID, g.attempts), e)
+	s.passed[m.ID] = &pass{instant: v.instant, points: m.Points, attackMS: v.attackMS, evidence: v.evidence}
+	nb, at := v.notBefore, v.at
+	bodies := []event.Body{event.MilestonePassed{Territory: s.id, Milestone: m.ID, Points: m.Points, Evidence: v.evidence,
+		Attempt: g.attempts, Record: path, NotBefore: &nb, HeldAt: &at}}
+	if last, attacks, ok := s.complete(); ok {
+		attacks = min(attacks, last.notBefore)
+		s.durable = &instant{notBefore: last.notBefore - attacks, at: last.at - attacks}
+		bodies = append(bodies, s.become(stateDurable, "completion milestone passed"),
+			event.DurableDeploymentCompleted{Territory: s.id, DurableAt: &s.durable.at, NotBefore: &s.durable.notBefore, AttackMS: attacks})
+	}
+	s.race.append(bodies...)
+}
+
+// fail records a failure. A repeated one points to the first of its kind.
+func (s *seat) fail(m *Milestone, f *probe.Failure, e probe.Evidence, again bool) {
+	g := s.ladder[m.ID]
+	detail := string(f.Category) + " " + f.Reason
+	if detail != g.detail || len(e.Attacks) > 0 {
+		e.Verdict, e.Category, e.Source, e.Reason = "failed", f.Category, f.Source, f.Reason
+		g.record = s.keep(g, fmt.Sprintf("%s-%d", m.ID, g.attempts), e)
+		g.detail = detail
+	}
+	s.race.append(event.MilestoneFailed{Territory: s.id, Milestone: m.ID, Category: string(f.Category), Detail: f.Reason,
+		Retryable: again, Attempt: g.attempts, Record: g.record, Source: f.Source})
+}
+
+// keep stores evidence; "" when there is too much of it.
+func (s *seat) keep(g *rung, name string, e probe.Evidence) string {
+	if g.files++; g.files > maxFiles && e.Verdict == "failed" {
+		return ""
+	}
+	path, err := s.race.log.Evidence(s.id, name, e)
+	if err != nil {
+		s.race.abort(fmt.Errorf("keep the evidence: %w", err))
+	}
+	return path
+}
+
+// full is the reference's view of the seat's milestones, for executables.
+func (s *seat) full() json.RawMessage {
+	type view struct {
+		Evaluating bool            `json:"evaluating"`
+		Passed     bool            `json:"passed"`
+		Points     uint64          `json:"points"`
+		Evidence   json.RawMessage `json:"evidence"`
+		Category   *string         `json:"failure_category"`
+		Detail     *string         `json:"failure_detail"`
+	}
+	all := map[string]view{}
+	for id, p := range s.passed {
+		all[id] = view{Passed: true, Points: p.points, Evidence: p.evidence}
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return b
+}

@@ -1,0 +1,250 @@
+// Package referee decides a heat: which milestone of which seat passed, when,
+// and who won. It hides the schedulers and the arithmetic of instants.
+//
+// Every seat has a scheduler of its own (design: section 1, decision 4): a slow,
+// wedged or hostile seat delays nobody. A scheduler evaluates what is eligible on
+// every tick, soon after an observed action ends (Nudge), and at once when a
+// milestone passes and makes others eligible. Within a seat evaluations follow
+// one another, in the manifest's order.
+//
+// Rules, where the design leaves them open:
+//
+//   - A seat is durable when its completion milestone and every required one
+//     have passed; that is final.
+//   - A milestone that passed its verifier is attacked, then looked at again
+//     (holds), before it counts. Its instant is that of its verifier; the time of
+//     the attacks that a durable seat withstood is taken off its instant.
+//   - After a check that restarted or rebooted something, passed or not, every
+//     milestone that had passed is looked at again; one that no longer holds is
+//     revoked, and the check does not pass.
+//   - A failed check that disturbs the seat (an attack, a restart, a reboot) is
+//     repeated after an observed action, but not sooner than a tick, or after
+//     five ticks; others on every occasion.
+//   - At the first durable seat (stop_on_first_durable) nothing new begins, and
+//     what is being evaluated finishes. At the deadline what is being evaluated is
+//     cut off, save attacks on what had passed its verifier.
+//   - Without stop_on_first_durable the race ends when every seat is durable or
+//     unavailable.
+package referee
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"refbox/engine/event"
+	"refbox/engine/probe"
+)
+
+// Operations before a milestone's verifier runs.
+const (
+	Observe    = "observe"
+	HostReboot = "host_reboot"
+)
+
+// Milestone is one rung of the ladder.
+type Milestone struct {
+	ID        string
+	DependsOn []string
+	Operation string
+	Timeout   time.Duration // of the verifier, of each attack, and of the operation
+	Points    uint64
+	Required  bool
+	Verifier  probe.Verifier
+	File      string // the verifier's name in the package
+}
+
+// Rules of a race. Ids and dependencies have been validated with the manifest.
+type Rules struct {
+	Milestones         []Milestone
+	Completion         string
+	StopOnFirstDurable bool
+	Duration           time.Duration
+	Tick               time.Duration
+}
+
+// Log is where the race is written. Its methods may be called from any
+// goroutine. An error ends the race.
+type Log interface {
+	// Append writes the events one after the other, on one reading of the clock.
+	Append(bodies ...event.Body) (uint64, error)
+	// Evidence keeps what is behind a verdict; path is relative to the heat.
+	Evidence(territory, name string, e probe.Evidence) (path string, err error)
+}
+
+// Outcome is how a race ended.
+type Outcome struct {
+	Winner   string // a territory; "" for none
+	Reason   string
+	DeadHeat []string // the seats that cannot be told apart, when there are any
+	Seats    []Standing
+}
+
+// Standing is one seat's result; Outcome.Seats is in order of rank.
+type Standing struct {
+	Territory string
+	State     string // durable, incomplete, unavailable
+	Rank      int    // from 1; equal for seats that cannot be told apart
+	Points    uint64
+	Passed    int
+	DurableAt *uint64
+	NotBefore *uint64
+}
+
+// Race is one race. Run is called once.
+type Race struct {
+	rules Rules
+	log   Log
+	clock func() uint64
+	seats []*seat
+	byID  map[string]*seat
+
+	freeze chan struct{} // closed: nothing new begins
+
+	mu     sync.Mutex
+	reason string // of the freeze
+	failed error  // the log's
+	abort  context.CancelCauseFunc
+}
+
+// New prepares a race between seats that have been started. Clock is the heat's,
+// in ms; its zero is when Run is called.
+func New(rules Rules, seats []*probe.Seat, log Log, clock func() uint64) *Race {
+	r := &Race{rules: rules, log: log, clock: clock, freeze: make(chan struct{}), byID: map[string]*seat{}}
+	for _, p := range seats {
+		s := newSeat(r, p)
+		r.seats = append(r.seats, s)
+		r.byID[p.Territory()] = s
+	}
+	return r
+}
+
+// Nudge says that something may have changed in a seat: an observed action ended.
+func (r *Race) Nudge(territory string) {
+	if s := r.byID[territory]; s != nil {
+		select {
+		case s.nudge <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Unavailable takes a seat out of the race, for instance because it did not
+// start. It may be called before and during Run.
+func (r *Race) Unavailable(territory, source, detail string) {
+	if s := r.byID[territory]; s != nil {
+		select {
+		case s.lost <- loss{source, detail}:
+		default:
+		}
+	}
+}
+
+// errDeadline is the cause with which evaluations are cut off.
+var errDeadline = errors.New("the heat's time is over")
+
+// Run runs the race to its outcome, which is in the log when it returns. An
+// error is the log's or ctx's cause; then the log has no outcome.
+func (r *Race) Run(ctx context.Context) (Outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.abort = cancel
+	timed, stop := context.WithTimeoutCause(ctx, r.rules.Duration, errDeadline)
+	defer stop()
+	overdue := context.AfterFunc(timed, func() { r.finish("match timer expired") })
+	defer overdue()
+
+	var wg sync.WaitGroup
+	for _, s := range r.seats {
+		wg.Go(func() { s.run(ctx, timed) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return Outcome{}, context.Cause(ctx)
+	}
+	if r.left() == 0 {
+		r.finish("no seat is left")
+	}
+	r.finish("every seat is durable or out")
+	return r.conclude()
+}
+
+// finish freezes the race: the first reason stands.
+func (r *Race) finish(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reason == "" {
+		r.reason = reason
+		close(r.freeze)
+	}
+}
+
+func (r *Race) frozen() bool {
+	select {
+	case <-r.freeze:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *Race) left() (n int) {
+	for _, s := range r.seats {
+		if s.state != stateUnavailable {
+			n++
+		}
+	}
+	return n
+}
+
+// append writes to the log; when that fails, the race is over.
+func (r *Race) append(bodies ...event.Body) uint64 {
+	at, err := r.log.Append(bodies...)
+	if err != nil {
+		r.abort(fmt.Errorf("write the log: %w", err))
+	}
+	return at
+}
+
+// conclude logs the end. All schedulers have returned.
+func (r *Race) conclude() (Outcome, error) {
+	o := decide(r.seats)
+	o.Reason = r.reason
+	if len(o.DeadHeat) > 0 {
+		o.Reason = "dead heat"
+	}
+	var bodies []event.Body
+	for _, s := range r.seats {
+		if s.state == stateBuilding || s.state == stateVerifying {
+			why := "the heat ended: " + o.Reason
+			if o.Winner != "" {
+				why = "outraced by " + o.Winner
+			}
+			bodies = append(bodies, s.become(stateIncomplete, why))
+		}
+	}
+	for i := range o.Seats {
+		o.Seats[i].State = r.byID[o.Seats[i].Territory].state
+	}
+	end := event.MatchFinished{Reason: o.Reason, DeadHeat: o.DeadHeat}
+	if o.Winner != "" {
+		end.Winner = &o.Winner
+	}
+	bodies = append(bodies, event.MatchStateChanged{From: "running", To: "finished"}, end)
+	if _, err := r.log.Append(bodies...); err != nil {
+		return o, fmt.Errorf("write the log: %w", err)
+	}
+	return o, nil
+}
+
+// previous is what a verifier may know of a seat's earlier milestones.
+func (s *seat) previous() map[string]json.RawMessage {
+	m := make(map[string]json.RawMessage, len(s.passed))
+	for id, p := range s.passed {
+		m[id] = p.evidence
+	}
+	return m
+}

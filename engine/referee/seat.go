@@ -1,0 +1,228 @@
+package referee
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"refbox/engine/event"
+	"refbox/engine/probe"
+)
+
+// States of a competitor (recordings reference, section 4.1). The heat writes
+// the step from preparing to building.
+const (
+	stateBuilding    = "building"
+	stateVerifying   = "verifying"
+	stateDurable     = "durable"
+	stateIncomplete  = "incomplete"
+	stateUnavailable = "unavailable"
+)
+
+const (
+	// settle is how long after an observed action a seat is looked at again: a
+	// unit's start returns before its service listens.
+	firstSettle, secondSettle = 100 * time.Millisecond, 350 * time.Millisecond
+	// roundGap is the least time between the starts of two rounds, however
+	// busy a player is.
+	roundGap = 50 * time.Millisecond
+	// patience is how many ticks a disturbing check waits to be repeated when
+	// nothing was observed.
+	patience = 5
+)
+
+// seat is one seat's scheduler. Everything but the channels belongs to its
+// goroutine while that runs.
+type seat struct {
+	race  *Race
+	probe *probe.Seat
+	id    string
+
+	nudge chan struct{} // one is enough: it means "look again"
+	lost  chan loss
+
+	state   string
+	passed  map[string]*pass
+	ladder  map[string]*rung
+	nudged  time.Time
+	durable *instant
+}
+
+type loss struct{ source, detail string }
+
+// rung is what is remembered of a milestone between attempts.
+type rung struct {
+	attempts uint64
+	eligible uint64 // since, ms
+	refused  uint64 // the last instant at which it was seen not to hold, ms
+	ended    time.Time
+	disturbs bool   // the last attempt disturbed the seat, and failed
+	detail   string // of the last failure, with its category
+	record   string // where that was first recorded
+	files    int
+}
+
+// pass is a milestone that holds.
+type pass struct {
+	instant
+	points   uint64
+	attackMS uint64
+	evidence json.RawMessage
+}
+
+// instant is when something came to hold: after notBefore, not after at.
+type instant struct{ notBefore, at uint64 }
+
+func newSeat(r *Race, p *probe.Seat) *seat {
+	s := &seat{race: r, probe: p, id: p.Territory(), state: stateBuilding,
+		nudge: make(chan struct{}, 1), lost: make(chan loss, 1),
+		passed: map[string]*pass{}, ladder: map[string]*rung{}}
+	for _, m := range r.rules.Milestones {
+		s.ladder[m.ID] = &rung{}
+	}
+	return s
+}
+
+// run schedules the seat until it has nothing more to win, the race is frozen,
+// or ctx ends. Timed ends at the deadline, or with ctx.
+func (s *seat) run(ctx, timed context.Context) {
+	tick := time.NewTicker(s.race.rules.Tick)
+	defer tick.Stop()
+	settle := time.NewTimer(time.Hour)
+	defer settle.Stop()
+	var again []time.Duration // further looks after a nudge
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.race.freeze:
+			return
+		case l := <-s.lost:
+			s.unavailable(l)
+			return
+		case <-tick.C:
+		case <-s.nudge:
+			s.nudged = time.Now()
+			again = []time.Duration{firstSettle, secondSettle - firstSettle}
+			settle.Reset(again[0])
+		case <-settle.C:
+			if len(again) > 0 {
+				again = again[1:]
+			}
+			if len(again) > 0 {
+				settle.Reset(again[0])
+			}
+		}
+		if wait := roundGap - time.Since(last); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return
+			}
+		}
+		last = time.Now()
+		if !s.round(ctx, timed) {
+			return
+		}
+	}
+}
+
+// round evaluates what is eligible, in the manifest's order, until nothing more
+// has become so. It reports whether the seat is still in the race.
+func (s *seat) round(ctx, timed context.Context) bool {
+	tried := map[string]bool{}
+	for progress := true; progress; {
+		progress = false
+		for i := range s.race.rules.Milestones {
+			m := &s.race.rules.Milestones[i]
+			if tried[m.ID] || !s.eligible(m) {
+				continue
+			}
+			if ctx.Err() != nil || s.race.frozen() {
+				return false
+			}
+			select {
+			case l := <-s.lost:
+				s.unavailable(l)
+				return false
+			default:
+			}
+			tried[m.ID] = true
+			if err := s.evaluate(ctx, timed, m); errors.Is(err, probe.ErrGone) {
+				s.unavailable(loss{"controller", err.Error()})
+				return false
+			}
+			if s.state == stateDurable {
+				if s.race.rules.StopOnFirstDurable {
+					s.race.finish("first durable deployment")
+				}
+				return false
+			}
+			progress = progress || s.passed[m.ID] != nil
+		}
+	}
+	return true
+}
+
+// eligible tells whether a milestone is to be evaluated now.
+func (s *seat) eligible(m *Milestone) bool {
+	if s.passed[m.ID] != nil {
+		return false
+	}
+	for _, d := range m.DependsOn {
+		if s.passed[d] == nil {
+			return false
+		}
+	}
+	g := s.ladder[m.ID]
+	if g.eligible == 0 {
+		g.eligible = max(1, s.race.clock())
+	}
+	if !g.disturbs {
+		return true
+	}
+	since := time.Since(g.ended)
+	return since >= patience*s.race.rules.Tick || (since >= s.race.rules.Tick && s.nudged.After(g.ended))
+}
+
+// become is the step to another state, as an event.
+func (s *seat) become(state, reason string) event.Body {
+	from := s.state
+	s.state = state
+	return event.CompetitorStateChanged{Territory: s.id, From: from, To: state, Reason: reason}
+}
+
+func (s *seat) unavailable(l loss) {
+	s.race.append(event.SeatUnavailable{Territory: s.id, Source: l.source, Detail: l.detail}, s.become(stateUnavailable, l.detail))
+}
+
+// complete tells whether the completion milestone and every required one have
+// passed, and since when.
+func (s *seat) complete() (instant, uint64, bool) {
+	if s.passed[s.race.rules.Completion] == nil {
+		return instant{}, 0, false
+	}
+	var last instant
+	var attacks uint64
+	for _, m := range s.race.rules.Milestones {
+		p := s.passed[m.ID]
+		if p == nil {
+			if m.Required {
+				return instant{}, 0, false
+			}
+			continue
+		}
+		if (m.Required || m.ID == s.race.rules.Completion) && p.at >= last.at {
+			last = p.instant
+		}
+	}
+	// Attacks on what came after the last instant did not delay it.
+	for _, p := range s.passed {
+		if p.at < last.at {
+			attacks += p.attackMS
+		}
+	}
+	return last, attacks, true
+}
