@@ -111,11 +111,17 @@ func (l *log) Evidence(territory, name string, e probe.Evidence) (string, error)
 	return path, nil
 }
 
+// text is the log, seat by seat: at one instant the seats' order is chance.
 func (l *log) text() []byte {
 	var b bytes.Buffer
-	for _, e := range l.lines {
-		b.Write(event.Encode(e))
-		b.WriteByte('\n')
+	for _, id := range []string{"one", "two", "three", ""} {
+		for _, e := range l.lines {
+			e.Sequence = 0
+			line := event.Encode(e)
+			if id != "" && bytes.Contains(line, []byte(`"territory":"`+id+`"`)) || id == "" && !bytes.Contains(line, []byte(`"territory"`)) {
+				b.Write(append(line, '\n'))
+			}
+		}
 	}
 	return b.Bytes()
 }
@@ -208,11 +214,12 @@ func passes(context.Context, string) error { return nil }
 func TestWinnerIsFirstDurable(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var f *field
-		ready := map[string]time.Duration{"one": 7 * time.Second, "two": 4 * time.Second, "three": time.Hour}
+		ready := map[string]time.Duration{"one": 7 * time.Second, "two": 3500 * time.Millisecond, "three": time.Hour}
 		f = newField(t, Rules{StopOnFirstDurable: true, Completion: "up", Milestones: []Milestone{
 			step("seen", 5, passes),
 			step("up", 95, func(ctx context.Context, s string) error { return f.after(ready[s]) }, "seen"),
 		}}, "one", "two", "three")
+		time.AfterFunc(3500*time.Millisecond, func() { f.race.Nudge("two") })
 		o := f.run()
 		if o.Winner != "two" || o.Reason != "first durable deployment" {
 			t.Fatalf("outcome %+v", o)
