@@ -46,7 +46,7 @@ type Evidence struct {
 	VerifierSHA256 string          `json:"verifier_sha256"`
 	StartedMS      uint64          `json:"started_ms"`
 	FinishedMS     uint64          `json:"finished_ms"`
-	Verdict        string          `json:"verdict"` // passed, failed, revoked
+	Verdict        string          `json:"verdict"` // passed, failed, revoked; of an attack withstood, failed
 	Category       Category        `json:"category,omitempty"`
 	Source         string          `json:"source,omitempty"`
 	Reason         string          `json:"reason,omitempty"`
@@ -67,6 +67,7 @@ type AttackResult struct {
 	StartedMS uint64 `json:"started_ms"`
 	TookMS    uint64 `json:"took_ms"` // undoing included
 	Undone    bool   `json:"undone"`
+	Record    string `json:"record,omitempty"` // its own evidence file
 }
 
 // bounded makes s fit to be stored and shown: sanitised, and cut to n bytes.

@@ -119,7 +119,7 @@ func (s *seat) check(ctx, timed context.Context, m *Milestone, a *probe.Attempt,
 		return v, err
 	}
 	// What follows is not charged, so it may outlast the deadline.
-	if err = s.attack(ctx, m, a, &v); err != nil {
+	if err = s.attack(ctx, m, a.Number, &v); err != nil {
 		return v, err
 	}
 	if len(v.attacks) > 0 {
@@ -163,10 +163,10 @@ func (s *seat) recheck(ctx context.Context, but string) string {
 			VerifierSHA256: m.Verifier.SHA256(), StartedMS: started, FinishedMS: s.race.clock(), Verdict: "revoked",
 			Category: f.Category, Source: f.Source, Reason: f.Reason}
 		e.Records, e.Dropped = a.Records()
-		path := s.keep(g, fmt.Sprintf("%s-%d-revoked", m.ID, g.attempts), e)
+		path, sha := s.keep(g, fmt.Sprintf("%s-%d-revoked", m.ID, g.attempts), e)
 		delete(s.passed, m.ID)
 		g.eligible, g.refused = 0, max(g.refused, started)
-		s.race.append(event.MilestoneRevoked{Territory: s.id, Milestone: m.ID, Reason: f.Reason, Record: path})
+		s.race.append(event.MilestoneRevoked{Territory: s.id, Milestone: m.ID, Reason: f.Reason, Record: path, RecordSHA: sha})
 		if found == "" {
 			found = m.ID + " no longer holds: " + f.Reason
 		}
@@ -174,43 +174,45 @@ func (s *seat) recheck(ctx context.Context, but string) string {
 	return found
 }
 
-// attack runs the milestone's attacks, each undone before the next.
-func (s *seat) attack(ctx context.Context, m *Milestone, a *probe.Attempt, v *verdict) error {
+// attack runs the milestone's attacks, each undone before the next. Each has
+// records of its own.
+func (s *seat) attack(ctx context.Context, m *Milestone, number uint64, v *verdict) error {
 	for i, words := range m.Verifier.Attacks() {
+		a := s.probe.Attempt(m.ID, number, s.previous())
 		started := s.race.append(event.AttackStarted{Territory: s.id, Milestone: m.ID, Attack: words})
 		err := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Attack(ctx, a, i) })
 		undo := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Undo(ctx, a, i) })
 		if ctx.Err() != nil {
 			return ctx.Err() // the machines end with the heat, and what was left with them
 		}
-		res := probe.AttackResult{Attack: words, Held: err == nil, StartedMS: started, TookMS: s.race.clock() - started, Undone: undo == nil}
+		res := probe.AttackResult{Attack: words, Held: err == nil, Detail: "withstood", StartedMS: started,
+			TookMS: s.race.clock() - started, Undone: undo == nil}
+		var f *probe.Failure
 		switch {
 		case err != nil:
-			res.Detail = verdictOf(ctx, a, err).Reason
+			f = verdictOf(ctx, a, err)
+			res.Detail = f.Reason
 		case undo != nil:
-			res.Detail = "withstood, but not undone: " + verdictOf(ctx, a, undo).Reason
-		default:
-			res.Detail = "withstood"
+			f = verdictOf(ctx, a, undo)
+			res.Detail = "withstood, but what it left could not be removed: " + f.Reason
 		}
+		e := probe.Evidence{SchemaVersion: 1, Territory: s.id, Milestone: m.ID, Attempt: number, Verifier: m.File,
+			VerifierSHA256: m.Verifier.SHA256(), StartedMS: started, FinishedMS: s.race.clock(), Verdict: "withstood", Reason: res.Detail}
+		if f != nil {
+			e.Verdict, e.Category, e.Source = "failed", f.Category, f.Source
+		}
+		e.Records, e.Dropped = a.Records()
+		path, sha := s.keep(s.ladder[m.ID], fmt.Sprintf("%s-%d-attack-%d", m.ID, number, i+1), e)
+		res.Record = path
 		v.attacks = append(v.attacks, res)
 		v.attackMS += res.TookMS
 		s.race.append(event.AttackFinished{Territory: s.id, Milestone: m.ID, Attack: words, Held: res.Held, Detail: res.Detail,
-			TookMS: res.TookMS, Undone: res.Undone})
-		if err != nil {
-			f := *verdictOf(ctx, a, err)
-			f.Reason = "attack: " + words + ": " + f.Reason
-			if errors.Is(err, probe.ErrGone) {
-				return err
-			}
-			return &f
+			TookMS: res.TookMS, Undone: res.Undone, Record: path, RecordSHA: sha})
+		if err = errors.Join(err, undo); errors.Is(err, probe.ErrGone) {
+			return err
 		}
-		if undo != nil {
-			f := *verdictOf(ctx, a, undo)
-			f.Reason = "attack: " + words + ": what it left could not be removed: " + f.Reason
-			if errors.Is(undo, probe.ErrGone) {
-				return undo
-			}
-			return &f
+		if f != nil {
+			return &probe.Failure{Category: f.Category, Source: f.Source, Reason: "attack: " + words + ": " + res.Detail}
 		}
 	}
 	return nil
@@ -220,11 +222,11 @@ func (s *seat) attack(ctx context.Context, m *Milestone, a *probe.Attempt, v *ve
 func (s *seat) pass(m *Milestone, v verdict, e probe.Evidence) {
 	g := s.ladder[m.ID]
 	e.Verdict, e.Evidence, e.NotBeforeMS, e.HeldMS = "passed", v.evidence, &v.notBefore, &v.at
-	path := s.keep(g, fmt.Sprintf("%s-%d", m.ID, g.attempts), e)
+	path, sha := s.keep(g, fmt.Sprintf("%s-%d", m.ID, g.attempts), e)
 	s.passed[m.ID] = &pass{instant: v.instant, points: m.Points, attackMS: v.attackMS, evidence: v.evidence}
 	nb, at := v.notBefore, v.at
 	bodies := []event.Body{event.MilestonePassed{Territory: s.id, Milestone: m.ID, Points: m.Points, Evidence: v.evidence,
-		Attempt: g.attempts, Record: path, NotBefore: &nb, HeldAt: &at}}
+		Attempt: g.attempts, Record: path, RecordSHA: sha, NotBefore: &nb, HeldAt: &at}}
 	if last, attacks, ok := s.complete(); ok {
 		attacks = min(attacks, last.notBefore)
 		s.durable = &instant{notBefore: last.notBefore - attacks, at: last.at - attacks}
@@ -240,23 +242,23 @@ func (s *seat) fail(m *Milestone, f *probe.Failure, e probe.Evidence, again bool
 	detail := string(f.Category) + " " + f.Reason
 	if detail != g.detail || len(e.Attacks) > 0 {
 		e.Verdict, e.Category, e.Source, e.Reason = "failed", f.Category, f.Source, f.Reason
-		g.record = s.keep(g, fmt.Sprintf("%s-%d", m.ID, g.attempts), e)
+		g.record, g.sha = s.keep(g, fmt.Sprintf("%s-%d", m.ID, g.attempts), e)
 		g.detail = detail
 	}
 	s.race.append(event.MilestoneFailed{Territory: s.id, Milestone: m.ID, Category: string(f.Category), Detail: f.Reason,
-		Retryable: again, Attempt: g.attempts, Record: g.record, Source: f.Source})
+		Retryable: again, Attempt: g.attempts, Record: g.record, RecordSHA: g.sha, Source: f.Source})
 }
 
-// keep stores evidence; "" when there is too much of it.
-func (s *seat) keep(g *rung, name string, e probe.Evidence) string {
+// keep stores evidence; no path when there is too much of it.
+func (s *seat) keep(g *rung, name string, e probe.Evidence) (path, sha string) {
 	if g.files++; g.files > maxFiles && e.Verdict == "failed" {
-		return ""
+		return "", ""
 	}
-	path, err := s.race.log.Evidence(s.id, name, e)
+	path, sha, err := s.race.log.Evidence(s.id, name, e)
 	if err != nil {
 		s.race.abort(fmt.Errorf("keep the evidence: %w", err))
 	}
-	return path
+	return path, sha
 }
 
 // full is the reference's view of the seat's milestones, for executables.

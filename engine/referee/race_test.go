@@ -100,15 +100,15 @@ func (l *log) Append(bodies ...event.Body) (uint64, error) {
 	return at, nil
 }
 
-func (l *log) Evidence(territory, name string, e probe.Evidence) (string, error) {
+func (l *log) Evidence(territory, name string, e probe.Evidence) (string, string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	path := "seats/" + territory + "/evidence/" + name + ".json"
 	if _, ok := l.files[path]; ok {
-		return "", errors.New("written twice: " + path)
+		return "", "", errors.New("written twice: " + path)
 	}
 	l.files[path] = e
-	return path, nil
+	return path, "sha", nil
 }
 
 // text is the log, seat by seat: at one instant the seats' order is chance.

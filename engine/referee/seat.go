@@ -59,7 +59,8 @@ type rung struct {
 	ended    time.Time
 	disturbs bool   // the last attempt disturbed the seat, and failed
 	detail   string // of the last failure, with its category
-	record   string // where that was first recorded
+	record   string // where that was first recorded, and the digest of it
+	sha      string
 	files    int
 }
 
@@ -140,7 +141,7 @@ func (s *seat) round(ctx, timed context.Context) bool {
 			if tried[m.ID] || !s.eligible(m) {
 				continue
 			}
-			if ctx.Err() != nil || s.race.frozen() {
+			if timed.Err() != nil || s.race.frozen() {
 				return false
 			}
 			select {
