@@ -166,6 +166,9 @@ func (r *Race) Run(ctx context.Context) (Outcome, error) {
 	if ctx.Err() != nil {
 		return Outcome{}, context.Cause(ctx)
 	}
+	if timed.Err() != nil {
+		r.finish("match timer expired")
+	}
 	if r.left() == 0 {
 		r.finish("no seat is left")
 	}
