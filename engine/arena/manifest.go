@@ -273,6 +273,6 @@ type Heat struct {
 // DefaultDrainSeconds is used when the manifest has no heat table.
 const DefaultDrainSeconds = 30
 
-// JSON is arena.json: two-space indent, a final newline, nothing escaped that
-// JSON does not demand.
+// JSON is arena.json, in the reference's form: two-space indent, nothing escaped
+// that JSON does not demand, no final newline.
 func (m *Manifest) JSON() ([]byte, error) { return marshal(m) }

@@ -8,8 +8,16 @@ package arena
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
 
 	"refbox/vm"
 )
@@ -25,18 +33,27 @@ type Package struct {
 	// the bundled package of the same arena id, and a note says so.
 	FS fs.FS
 	// Notes are what a reader of the heat must know: substitutions, ignored
-	// fields, warnings. In the order of the manifest.
+	// fields, warnings. Those of the seats' players come from Seats.
 	Notes []Note
 
-	guest     *Guest
-	verifiers map[string]string
-	bundled   bool
+	guest     Guest
+	verifiers map[string]string // by milestone id: a path in FS
+	contract  string            // a path in FS; "" for none
+	standIn   *Package          // the bundled package, when it stands in for the guest
+	bundle    *Package          // of the same arena id; nil for none
 }
 
 // Note is something odd about a package or one of its seats; never an error.
 type Note struct {
 	Territory string `json:"territory,omitempty"` // "" for the whole heat
 	Text      string `json:"text"`
+}
+
+func (n Note) String() string {
+	if n.Territory == "" {
+		return n.Text
+	}
+	return n.Territory + ": " + n.Text
 }
 
 // Seat is a territory with who plays it.
@@ -52,6 +69,246 @@ type Seat struct {
 	Spec   vm.Spec
 }
 
+// Guest is how the guest is set up: of the package whose guest tree is used.
+func (p *Package) Guest() Guest { return p.guest }
+
+// Verifier is the file of FS that decides a milestone; "" for an unknown one.
+func (p *Package) Verifier(milestone string) string { return p.verifiers[milestone] }
+
+// Spec is the territory's machines, as the vm package makes them.
+func (p *Package) Spec(territory string) (vm.Spec, error) {
+	t, ok := p.Manifest.Territory(territory)
+	if !ok {
+		return vm.Spec{}, fmt.Errorf("%s: no territory is called %q", p.File, territory)
+	}
+	machines, err := p.Manifest.machines(t)
+	if err != nil {
+		return vm.Spec{}, fmt.Errorf("%s: %w", p.File, err)
+	}
+	var spec vm.Spec
+	for i, m := range machines {
+		var ports []uint16
+		if i == 0 {
+			ports = append(ports, t.Service.Port)
+		}
+		forwards := []int{}
+		for _, port := range slices.Concat(ports, p.guest.Forwards, m.Forwards) {
+			if n := int(port); n != 22 && n != 0 && !slices.Contains(forwards, n) {
+				forwards = append(forwards, n)
+			}
+		}
+		files, err := fs.Sub(p.FS, path.Clean(m.Guest))
+		if err != nil {
+			return vm.Spec{}, fmt.Errorf("%s: territory %s, machine %s: %w", p.File, territory, m.Name, err)
+		}
+		spec.Machines = append(spec.Machines, vm.MachineSpec{
+			Name: m.Name, VCPUs: int(m.Resources.VCPUs), MemoryMiB: int(m.Resources.MemoryMiB), DiskMiB: int(m.Resources.DiskMiB),
+			Files: files, Setup: slices.Clone(p.guest.Setup), Forwards: forwards,
+		})
+	}
+	var a, b, c int
+	if _, err := fmt.Sscanf(slash24(p.Manifest.Network.CIDR), "%d.%d.%d", &a, &b, &c); err != nil {
+		return vm.Spec{}, fmt.Errorf("%s: network.cidr %q has not the form A.B.C.0/24", p.File, p.Manifest.Network.CIDR)
+	}
+	for i, l := range t.Links {
+		spec.Links = append(spec.Links, vm.LinkSpec{
+			Name: l.Name, Ends: slices.Clone(l.Ends), Subnet: fmt.Sprintf("%d.%d.%d", a, b, (c+i)%256),
+		})
+	}
+	return spec, nil
+}
+
+// Seats are the territories, in the manifest's order, with who plays them.
+// HasCommand says whether an adapter can be run here; nil: none can but script.
+// A seat whose adapter cannot is played by a script of the bundled package, or
+// of the package itself; the notes name each such seat.
+func (p *Package) Seats(hasCommand func(adapter string) bool) ([]Seat, []Note, error) {
+	var (
+		seats []Seat
+		notes []Note
+	)
+	scripts := p.scripts()
+	for i, t := range p.Manifest.Territories {
+		agent, _ := p.Manifest.AgentOf(t.ID)
+		class, _ := p.Manifest.Class(t.Class)
+		spec, err := p.Spec(t.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		s := Seat{Territory: t, Class: class, Agent: agent, Player: agent.Adapter, Spec: spec}
+		switch {
+		case agent.Script != nil:
+			s.Script = path.Clean(*agent.Script)
+		case hasCommand != nil && hasCommand(agent.Adapter):
+		case len(scripts.byTerritory) == 0:
+			return nil, nil, fmt.Errorf("%s: agent %s (territory %s): adapter %q has no command here and the package has no script to play instead; configure the adapter, or set adapter = \"script\"",
+				p.File, agent.ID, t.ID, agent.Adapter)
+		default:
+			s.Player, s.Script = AdapterScript, scripts.of(t.ID, i)
+			notes = append(notes, Note{t.ID, fmt.Sprintf("agent %s: adapter %s has no command here; the %s script %s plays the seat",
+				agent.ID, agent.Adapter, scripts.whose, s.Script)})
+		}
+		seats = append(seats, s)
+	}
+	return seats, notes, nil
+}
+
+// scripts are what plays in place of an adapter that has no command.
+type scripts struct {
+	whose       string
+	byTerritory []Agent // with a script
+}
+
+func (p *Package) scripts() scripts {
+	from := scripts{whose: "package's"}
+	m := p.Manifest
+	if p.bundle != nil {
+		from.whose, m = "bundled", p.bundle.Manifest
+	}
+	for _, t := range m.Territories {
+		if a, ok := m.AgentOf(t.ID); ok && a.Script != nil {
+			if _, err := fs.Stat(p.FS, path.Clean(*a.Script)); err == nil {
+				from.byTerritory = append(from.byTerritory, a)
+			}
+		}
+	}
+	return from
+}
+
+func (s scripts) of(territory string, position int) string {
+	for _, a := range s.byTerritory {
+		if a.Territory == territory {
+			return path.Clean(*a.Script)
+		}
+	}
+	return path.Clean(*s.byTerritory[position%len(s.byTerritory)].Script)
+}
+
+// Brief is what a territory's player is told: the fog's brief, or the
+// territory's instructions and the contract; then what holds in every heat. The
+// time limit is the rules', so it cannot contradict them.
+func (p *Package) Brief(territory string) (string, error) {
+	var b strings.Builder
+	for _, name := range p.briefs(territory) {
+		data, err := fs.ReadFile(p.FS, name)
+		if err != nil {
+			return "", fmt.Errorf("brief of %s: %w", territory, err)
+		}
+		b.Write(bytes.TrimSpace(data))
+		b.WriteString("\n\n")
+	}
+	agent, _ := p.Manifest.AgentOf(territory)
+	fmt.Fprintf(&b, "## This heat\n\nYour territory is %s. ", territory)
+	if p.Manifest.Build != nil && p.Manifest.Build.StopOnFirstDurable {
+		b.WriteString("The heat ends when the first seat is durable, ")
+	} else {
+		b.WriteString("The heat ends ")
+	}
+	fmt.Fprintf(&b, "at the latest %s after its start. ", humanDuration(p.Manifest.Duration()))
+	fmt.Fprintf(&b, "Your budget is %d resource units", agent.Budget.ResourceUnits)
+	if c := agent.Budget.MaxCostMicroUSD; c != nil {
+		fmt.Fprintf(&b, " and %d micro-dollars", *c)
+	}
+	b.WriteString(". Work only inside your own territory, over SSH. Everything you do there is recorded.\n")
+	return b.String(), nil
+}
+
+func (p *Package) briefs(territory string) []string {
+	if f := p.Manifest.FogOfWar; f != nil && p.standIn == nil {
+		return []string{path.Clean(f.PlayerBrief)}
+	}
+	var names []string
+	if name := "instructions/" + territory + ".md"; p.standIn == nil && isFile(p.FS, name) {
+		names = append(names, name)
+	}
+	if p.contract != "" {
+		names = append(names, p.contract)
+	}
+	return names
+}
+
+func humanDuration(d time.Duration) string {
+	if d%time.Minute == 0 {
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	}
+	return d.String()
+}
+
+// Hashes identify what a heat rests on, for its provenance: the manifest, and
+// each part of the package by the names and contents of its files, so that the
+// place of the package does not matter. A part that is not there is left out.
+func (p *Package) Hashes() (map[string]string, error) {
+	out := map[string]string{"manifest": p.SHA256}
+	for _, part := range []string{"guest", "players", "CONTRACT.md"} {
+		sum, err := hashTree(p.FS, part)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: hash %s: %w", p.File, part, err)
+		}
+		out[part] = sum
+	}
+	h := sha256.New()
+	for _, s := range p.Manifest.Milestones() {
+		data, err := readFile(p.FS, p.verifiers[s.ID])
+		if err != nil {
+			return nil, fmt.Errorf("%s: hash the verifier of %s: %w", p.File, s.ID, err)
+		}
+		sum := sha256.Sum256(data)
+		fmt.Fprintf(h, "%s %s %x\n", s.ID, p.verifiers[s.ID], sum)
+	}
+	if len(p.verifiers) > 0 {
+		out["verifiers"] = hex.EncodeToString(h.Sum(nil))
+	}
+	return out, nil
+}
+
+func hashTree(fsys fs.FS, root string) (string, error) {
+	h := sha256.New()
+	err := fs.WalkDir(fsys, root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := readFile(fsys, name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		fmt.Fprintf(h, "%q %x\n", name, sum)
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// maxFileBytes bounds any one file of a package.
+const maxFileBytes = 64 << 20
+
+func readFile(fsys fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	if info.Size() > maxFileBytes {
+		return nil, fmt.Errorf("%s is longer than %d bytes", name, maxFileBytes)
+	}
+	return fs.ReadFile(fsys, name)
+}
+
+func isFile(fsys fs.FS, name string) bool {
+	info, err := fs.Stat(fsys, name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func isDir(fsys fs.FS, name string) bool {
+	info, err := fs.Stat(fsys, name)
+	return err == nil && info.IsDir()
+}
+
+// marshal indents as the reference does: two spaces, no final newline.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -60,5 +317,5 @@ func marshal(v any) ([]byte, error) {
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
-	return b.Bytes(), nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
