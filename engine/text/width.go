@@ -18,6 +18,12 @@ func RuneWidth(r rune) int {
 	if r >= 0x2500 && r < 0x2600 && r != 0x25fd && r != 0x25fe { // box drawing, blocks, shapes: hot on every frame
 		return 1
 	}
+	switch {
+	case r >= 0x1F1E6 && r <= 0x1F1FF: // half a flag, drawn as a letter
+		return 1
+	case r >= 0x1F3FB && r <= 0x1F3FF: // skin tones, never drawn
+		return 0
+	}
 	return displaywidth.Options{}.Rune(r)
 }
 

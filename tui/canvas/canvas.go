@@ -200,9 +200,13 @@ func (c Canvas) Put(x, y int, s string, st Style) int {
 	return x
 }
 
-// Visible returns r, or U+FFFD for a rune that takes cells but is not printable, so
-// that no terminal gives it a meaning of its own.
+// Visible returns r, or what is drawn in its place: U+FFFD for a rune that takes cells
+// but is not printable, a capital letter for half a flag. No terminal then gives it a
+// width or a meaning of its own.
 func Visible(r rune) rune {
+	if r >= 0x1F1E6 && r <= 0x1F1FF {
+		return 'A' + r - 0x1F1E6
+	}
 	if r >= 0x2500 && r < 0x2600 || unicode.IsPrint(r) || text.RuneWidth(r) == 0 {
 		return r
 	}
@@ -235,7 +239,8 @@ func mark(row []Cell, x int, m rune) {
 // AddMark puts the combining mark m on the cell: composed with its rune where Unicode
 // has such a rune, else beside it; a third mark and marks on a blank are dropped.
 func (c *Cell) AddMark(m rune) {
-	if c.R <= ' ' || m > 0xffff || !unicode.In(m, unicode.Mn, unicode.Me) {
+	if c.R <= ' ' || m > 0xffff || !unicode.In(m, unicode.Mn, unicode.Me) ||
+		unicode.Is(unicode.Variation_Selector, m) || m == 0x20E3 || m == 0x034F {
 		return
 	}
 	if c.M[0] == 0 {
