@@ -1,0 +1,176 @@
+package world
+
+import (
+	"slices"
+
+	"refbox/engine/event"
+)
+
+// applyOurs are the kinds that the reference does not have.
+func (w *World) applyOurs(i int, e event.Event) {
+	switch b := e.Body.(type) {
+	case event.HeatPrepared:
+		w.Prepared = &b
+		for n := range b.Seats {
+			if s := w.seat(b.Seats[n].Territory); s != nil {
+				s.Prepared = &b.Seats[n]
+			}
+		}
+	case event.AgentActionStarted:
+		if s := w.seat(b.Territory); s != nil {
+			s.actionStarted(i, e, b)
+		}
+	case event.AgentActionFinished:
+		if s := w.seat(b.Territory); s != nil {
+			s.actionFinished(i, e, b)
+		}
+	case event.AttackStarted:
+		if s := w.seat(b.Territory); s != nil {
+			n := s.Attacks.push(Attack{Milestone: b.Milestone, Attack: clip(b.Attack, maxDetail), StartMS: e.ElapsedMS, Start: i, End: -1})
+			s.attacking = remember(s.attacking, n)
+		}
+	case event.AttackFinished:
+		if s := w.seat(b.Territory); s != nil {
+			s.attackFinished(i, e, b)
+		}
+	case event.FaultInjected:
+		if s := w.seat(b.Territory); s != nil {
+			s.Faults.push(Fault{Fault: b.Fault, Target: b.Target, Params: b.Params, Author: b.Author, Reason: b.Reason,
+				State: "injected", InjectedMS: e.ElapsedMS, Index: i})
+		}
+	case event.FaultConfirmed:
+		if f := w.fault(i, e, b.Territory, b.Fault, b.Target); f != nil {
+			f.State, f.ConfirmedMS, f.Receipt = "confirmed", at(e), b.Receipt
+		}
+	case event.FaultCleared:
+		if f := w.fault(i, e, b.Territory, b.Fault, b.Target); f != nil {
+			f.State, f.EndedMS, f.Receipt = "cleared", at(e), b.Receipt
+		}
+	case event.FaultFailed:
+		if f := w.fault(i, e, b.Territory, b.Fault, b.Target); f != nil {
+			f.State, f.Detail = "failed", clip(b.Stage+": "+b.Detail, maxDetail)
+			if b.Stage != "clear" {
+				f.EndedMS = at(e)
+			}
+		}
+	case event.CanarySample:
+		if s := w.seat(b.Territory); s != nil {
+			s.Canary = &Canary{e.ElapsedMS, b}
+		}
+	case event.LimitReached:
+		if a := w.agent(b.Agent); a != nil && a.Territory != "" {
+			if s := w.seat(a.Territory); s != nil {
+				s.Limits.push(Limit{e.ElapsedMS, i, b.Limit, clip(b.Detail, maxDetail)})
+			}
+		}
+	case event.SeatUnavailable:
+		if s := w.seat(b.Territory); s != nil {
+			s.Unavailable = &Loss{e.ElapsedMS, i, b.Source, clip(b.Detail, maxDetail)}
+		}
+	case event.HeatPaused:
+		w.Pause = &Pause{e.ElapsedMS, b.Author, b.Reason}
+	case event.HeatResumed:
+		w.Pause = nil
+		w.PausedMS = add(w.PausedMS, b.PausedMS)
+	case event.ConsoleAttached:
+		if s := w.seat(b.Territory); s != nil {
+			s.Touches.push(Touch{Machine: b.Machine, Author: b.Author, FromMS: e.ElapsedMS})
+			s.attached++
+		}
+	case event.ConsoleDetached:
+		if s := w.seat(b.Territory); s != nil {
+			s.detach(e, b)
+		}
+	case event.RefereeRuling:
+		w.Rulings.push(Ruling{e.ElapsedMS, i, b})
+	case event.OperatorNote:
+		w.Notes.push(Note{e.ElapsedMS, i, b.Author, clip(b.Text, maxDetail)})
+	case event.HostileOutput:
+		if s := w.seat(b.Territory); s != nil {
+			s.Hostile++
+		}
+	}
+}
+
+func (s *Seat) actionStarted(i int, e event.Event, b event.AgentActionStarted) {
+	at := s.Actions.push(Action{Number: b.Action, Agent: b.Agent, Channel: b.Channel, Machine: b.Machine, Command: clip(b.Command, maxDetail),
+		Session: b.Session, SelfReported: b.SelfReported, StartMS: e.ElapsedMS, Start: i, End: -1})
+	s.running = remember(s.running, at)
+}
+
+// remember adds to a list of unfinished things, and forgets the oldest when there
+// are more than anyone runs at once: they then never finish.
+func remember(list []int, at int) []int {
+	if len(list) >= MaxRunning {
+		list = slices.Delete(list, 0, 1)
+	}
+	return append(list, at)
+}
+
+func (s *Seat) actionFinished(i int, e event.Event, b event.AgentActionFinished) {
+	at := -1
+	for n, k := range s.running {
+		if s.Actions.At(k).Number == b.Action {
+			at = k
+			s.running = slices.Delete(s.running, n, n+1)
+			break
+		}
+	}
+	if at < 0 {
+		start := e.ElapsedMS - min(e.ElapsedMS, b.TookMS)
+		at = s.Actions.push(Action{Number: b.Action, Agent: b.Agent, StartMS: start, Start: -1})
+	}
+	a := s.Actions.edit(at)
+	a.Done, a.EndMS, a.End = true, e.ElapsedMS, i
+	a.Exit, a.TookMS, a.Bytes = b.Exit, b.TookMS, b.Bytes
+	a.Output, a.Detail = clip(b.Output, maxOutput), clip(b.Detail, maxDetail)
+}
+
+func (s *Seat) attackFinished(i int, e event.Event, b event.AttackFinished) {
+	name := clip(b.Attack, maxDetail)
+	at := -1
+	for n, k := range s.attacking {
+		if a := s.Attacks.At(k); a.Milestone == b.Milestone && a.Attack == name {
+			at = k
+			s.attacking = slices.Delete(s.attacking, n, n+1)
+			break
+		}
+	}
+	if at < 0 {
+		start := e.ElapsedMS - min(e.ElapsedMS, b.TookMS)
+		at = s.Attacks.push(Attack{Milestone: b.Milestone, Attack: name, StartMS: start, Start: -1})
+	}
+	a := s.Attacks.edit(at)
+	a.Done, a.EndMS, a.End = true, e.ElapsedMS, i
+	a.Held, a.Undone, a.Detail, a.TookMS = b.Held, b.Undone, clip(b.Detail, maxDetail), b.TookMS
+	a.Record, a.RecordSHA = b.Record, b.RecordSHA
+}
+
+// fault returns the latest fault of that name and target that has not ended, or a
+// new one: a confirmation without an injection is still shown.
+func (w *World) fault(i int, e event.Event, territory, name, target string) *Fault {
+	s := w.seat(territory)
+	if s == nil {
+		return nil
+	}
+	for n := s.Faults.Len() - 1; n >= 0 && n >= s.Faults.Len()-MaxRunning; n-- {
+		if f := s.Faults.At(n); f.Fault == name && f.Target == target && f.EndedMS == nil {
+			p := s.Faults.edit(n)
+			p.Index = i
+			return p
+		}
+	}
+	return s.Faults.edit(s.Faults.push(Fault{Fault: name, Target: target, InjectedMS: e.ElapsedMS, Index: i}))
+}
+
+func (s *Seat) detach(e event.Event, b event.ConsoleDetached) {
+	for n := s.Touches.Len() - 1; n >= 0 && n >= s.Touches.Len()-MaxRunning; n-- {
+		if t := s.Touches.At(n); t.ToMS == nil && t.Machine == b.Machine && t.Author == b.Author {
+			p := s.Touches.edit(n)
+			p.ToMS, p.InputBytes, p.Input = at(e), b.Bytes, clip(b.Input, maxDetail)
+			s.attached = max(0, s.attached-1)
+			return
+		}
+	}
+	s.Touches.push(Touch{Machine: b.Machine, Author: b.Author, FromMS: e.ElapsedMS, ToMS: at(e), InputBytes: b.Bytes, Input: clip(b.Input, maxDetail)})
+}
