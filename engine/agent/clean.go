@@ -1,21 +1,29 @@
 package agent
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"refbox/engine/text"
 )
 
-// clean makes hostile text showable and bounds it.
+// textLimit bounds a command or an output as the log shows it.
+const textLimit = 4 << 10
+
+// clean makes hostile text showable, lines kept, and bounds it.
 func clean(s string, limit int) string {
-	s = strings.ToValidUTF8(s, "\uFFFD")
-	s = strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return -1
-	}, s)
-	return cut(s, limit)
+	// Nothing past this can survive the cut; it need not be sanitised.
+	if len(s) > 4*limit {
+		s = s[:4*limit]
+	}
+	return cut(text.Block(s), limit)
+}
+
+// line is clean for one line.
+func line(s string) string {
+	return cut(text.Line(s[:min(len(s), 2048)]), 512)
 }
 
 // cut bounds s to limit bytes, at a rune's edge.
@@ -23,9 +31,75 @@ func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	end := limit - len("…")
+	end := limit - len(text.Ellipsis)
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
-	return s[:end] + "…"
+	return s[:end] + text.Ellipsis
+}
+
+// cutFront is cut that keeps the end.
+func cutFront(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	start := len(s) - limit + len(text.Ellipsis)
+	for start < len(s) && !utf8.RuneStart(s[start]) {
+		start++
+	}
+	return text.Ellipsis + s[start:]
+}
+
+// excerpt keeps the head and the tail of a stream of any length.
+type excerpt struct {
+	head, tail []byte
+	total      uint64
+}
+
+// excerptPart is how much is kept of either end; with the line between them
+// both fit textLimit.
+const excerptPart = textLimit/2 - 64
+
+func (e *excerpt) add(p []byte) {
+	e.total += uint64(len(p))
+	if room := excerptPart - len(e.head); room > 0 {
+		n := min(room, len(p))
+		e.head = append(e.head, p[:n]...)
+		p = p[n:]
+	}
+	if len(p) >= excerptPart {
+		e.tail = append(e.tail[:0], p[len(p)-excerptPart:]...)
+		return
+	}
+	if over := len(e.tail) + len(p) - excerptPart; over > 0 {
+		e.tail = e.tail[:copy(e.tail, e.tail[over:])]
+	}
+	e.tail = append(e.tail, p...)
+}
+
+// String is the sanitised excerpt, at most textLimit bytes.
+func (e *excerpt) String() string {
+	if e.total <= uint64(len(e.head)+len(e.tail)) {
+		whole := text.Block(string(e.head) + string(e.tail))
+		if len(whole) > textLimit { // control pictures are longer than controls
+			whole = cut(whole, textLimit)
+		}
+		return strings.TrimRight(whole, "\n")
+	}
+	tail := e.tail
+	// A whole first line is better than a torn one, or a torn escape sequence.
+	if i := bytes.IndexByte(tail[:min(len(tail), 256)], '\n'); i >= 0 {
+		tail = tail[i+1:]
+	}
+	left := e.total - uint64(len(e.head)+len(tail))
+	return cut(strings.TrimRight(text.Block(string(e.head)), "\n"), excerptPart) +
+		fmt.Sprintf("\n%s %d bytes left out %s\n", text.Ellipsis, left, text.Ellipsis) +
+		cutFront(strings.TrimRight(text.Block(string(tail)), "\n"), excerptPart)
+}
+
+// excerptOf is the excerpt of a whole string.
+func excerptOf(s string) string {
+	var e excerpt
+	e.add([]byte(s))
+	return e.String()
 }

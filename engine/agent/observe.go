@@ -10,7 +10,7 @@ type Observer interface {
 	ActionStarted(Action)
 	// ActionEnded is called as soon as it is known that an action has ended,
 	// before what it left on the wire has drained: the moment to evaluate.
-	// Once per action, before or after ActionFinished.
+	// Once per action, before ActionFinished.
 	ActionEnded(action uint64, machine string)
 	// ActionFinished is called exactly once for each ActionStarted, after it.
 	ActionFinished(Finish)
@@ -68,10 +68,10 @@ const (
 	CastExit   = 'x' // data is the exit status in decimal
 )
 
-// Cast records one session. Its methods are called by one goroutine at a time.
-// Data are raw bytes from the wire: hostile, but never cut inside a UTF-8
-// sequence; lone line feeds of a session without a terminal come with their
-// carriage return. The time of an event is the time of the call. Errors are
+// Cast records one session. Its methods are called by one goroutine at a time
+// and must not keep the slice. Data are raw bytes from the wire: hostile, but
+// never cut inside a UTF-8 sequence; lone line feeds of a session without a
+// terminal come with their carriage return. The time of an event is the time of the call. Errors are
 // remembered by the cast, not reported here: a full disk must not stop a
 // player.
 type Cast interface {

@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of a session's cast; what comes after is counted, not kept.
+const (
+	castExecBytes  = 1 << 20  // each way of an exec session
+	castShellBytes = 16 << 20 // each way of an interactive one
+	announcedLimit = 1000     // announced actions per session
+)
+
+// record is what is kept of one session while it runs.
+type record struct {
+	mu      sync.Mutex
+	g       *Gateway
+	act     *action
+	session uint64
+	cast    Cast // nil: none
+	pty     bool
+	watch   *sftpWatch // of an SFTP session
+
+	out     excerpt
+	left    [2]int    // bytes that the cast still takes: output, input
+	dropped [2]uint64 // bytes that it did not
+	carry   [3][]byte // a torn rune at a stream's end: output, input, stderr
+	crlf    byte      // last byte of a session without a terminal
+	last    []byte    // end of the terminal's output, to see a password prompt
+	secret  bool      // what is typed is a password
+
+	shell     *announcer // of an interactive session
+	inner     *action    // the announced command that runs
+	announced int
+}
+
+var passwordPrompt = regexp.MustCompile(`(?i)(password|passphrase|passcode|\bpin\b)[^\n]{0,80}[:?] ?$`)
+
+// output takes a chunk of what the guest printed; stream is 0 or 2 (stderr).
+func (r *record) output(stream int, p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.out.add(p)
+	if r.pty {
+		const keep = 160
+		r.last = append(r.last, p[max(0, len(p)-keep):]...)
+		r.last = append([]byte(nil), r.last[max(0, len(r.last)-keep):]...)
+	}
+	if r.shell != nil {
+		r.shell.scan(p, r.announce)
+	}
+	r.event(CastOutput, stream, p)
+}
+
+// input takes a chunk of what the client sent.
+func (r *record) input(p []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watch != nil {
+		r.watch.write(p)
+		return
+	}
+	if r.pty {
+		if !r.secret && passwordPrompt.Match(r.last) {
+			r.secret = true
+			r.mark("input after a password prompt is left out")
+		}
+		if r.secret {
+			i := bytes.IndexAny(p, "\r\n\x03")
+			if i < 0 {
+				return
+			}
+			r.secret, r.last = false, r.last[:0]
+			p = p[i:]
+		}
+	}
+	r.event(CastInput, 1, p)
+}
+
+// event hands a chunk to the cast, within its bounds and at rune edges.
+func (r *record) event(code byte, stream int, p []byte) {
+	if r.cast == nil {
+		return
+	}
+	way := 0
+	if code == CastInput {
+		way = 1
+	}
+	if r.left[way] < len(p) {
+		r.dropped[way] += uint64(len(p))
+		r.left[way] = 0
+		return
+	}
+	r.left[way] -= len(p)
+	data := append(r.carry[stream], p...)
+	whole := len(data) - tornRune(data)
+	r.carry[stream] = append([]byte(nil), data[whole:]...)
+	data = data[:whole]
+	if !r.pty && code == CastOutput {
+		data = r.withCR(data)
+	}
+	if len(data) > 0 {
+		r.cast.Event(code, data)
+	}
+}
+
+// withCR lets a terminal show lines that were never meant for one.
+func (r *record) withCR(p []byte) []byte {
+	out := make([]byte, 0, len(p)+bytes.Count(p, []byte{'\n'}))
+	for _, c := range p {
+		if c == '\n' && r.crlf != '\r' {
+			out = append(out, '\r')
+		}
+		out = append(out, c)
+		r.crlf = c
+	}
+	return out
+}
+
+// tornRune is the length of an unfinished UTF-8 sequence at p's end.
+func tornRune(p []byte) int {
+	for n := 1; n <= min(3, len(p)); n++ {
+		c := p[len(p)-n]
+		if utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(p[len(p)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+func (r *record) mark(text string) {
+	if r.cast != nil {
+		r.cast.Event(CastMarker, []byte(text))
+	}
+}
+
+// resize notes a new size of the terminal.
+func (r *record) resize(cols, rows int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	const cost = 16
+	if r.cast == nil || r.left[1] < cost {
+		return
+	}
+	r.left[1] -= cost
+	r.cast.Event(CastResize, fmt.Appendf(nil, "%dx%d", cols, rows))
+}
+
+// announce takes a mark of the guest's shell. r.mu is held.
+func (r *record) announce(a announcement) {
+	r.endInner(a.exit, "")
+	if !a.start {
+		return
+	}
+	r.announced++
+	switch {
+	case r.announced > announcedLimit:
+		return
+	case r.announced == announcedLimit:
+		r.act.note("further announced commands are not listed")
+	}
+	r.inner = r.g.begin(ChannelAnnounced, r.act.machine, excerptOf(a.line), r.session)
+}
+
+func (r *record) endInner(exit *int, detail string) {
+	if r.inner == nil {
+		return
+	}
+	r.inner.finish(exit, "", 0, detail)
+	r.inner = nil
+}
+
+// close ends the record and tells the action's end.
+func (r *record) close(exit *int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.endInner(nil, "the session ended")
+	if r.cast != nil {
+		for stream, code := range []byte{CastOutput, CastInput, CastOutput} {
+			if len(r.carry[stream]) > 0 {
+				r.cast.Event(code, r.carry[stream])
+			}
+		}
+		for way, name := range []string{"output", "input"} {
+			if r.dropped[way] > 0 {
+				r.mark(fmt.Sprintf("%d bytes of %s are left out", r.dropped[way], name))
+			}
+		}
+		if exit != nil {
+			r.cast.Event(CastExit, strconv.AppendInt(nil, int64(*exit), 10))
+		}
+		if err := r.cast.Close(); err != nil {
+			r.act.note("the session's recording is incomplete: " + err.Error())
+		}
+		r.cast = nil
+	}
+	output := r.out.String()
+	if r.watch != nil {
+		output = r.watch.String()
+	}
+	r.act.finish(exit, output, r.out.total, "")
+}
+
+// action is one numbered action of the seat.
+type action struct {
+	g       *Gateway
+	number  uint64
+	machine string
+	start   time.Time
+	ended   sync.Once
+	mu      sync.Mutex
+	detail  string
+}
+
+// note adds to the detail that the finish carries; the first words count most.
+func (a *action) note(why string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.detail == "" {
+		a.detail = why
+	} else if len(a.detail) < 1024 {
+		a.detail += "; " + why
+	}
+}
+
+// end tells, once, that the action is over.
+func (a *action) end() {
+	a.ended.Do(func() { a.g.cfg.Observer.ActionEnded(a.number, a.machine) })
+}
+
+func (a *action) finish(exit *int, output string, bytes uint64, detail string) {
+	if detail != "" {
+		a.note(detail)
+	}
+	a.mu.Lock()
+	detail = a.detail
+	a.mu.Unlock()
+	took := time.Since(a.start)
+	a.end()
+	a.g.cfg.Observer.ActionFinished(Finish{
+		Number: a.number, Machine: a.machine, Exit: exit, Took: took,
+		Output: output, Bytes: bytes, Detail: line(detail),
+	})
+}
