@@ -246,13 +246,13 @@ func (c *Client) HTTP(ctx context.Context, r vm.HTTPRequest) (vm.HTTPResult, err
 // Sync implements vm.Guest.
 func (c *Client) Sync(ctx context.Context) error { return c.call(ctx, "sync", nil, nil) }
 
-// Untar unpacks a tar stream over the guest's root, as root, and syncs. The
+// Untar unpacks a tar stream into a directory of the guest, as root, and syncs. The
 // stream travels in pieces, so its size is bounded by the guest's disk alone.
-func (c *Client) Untar(ctx context.Context, r io.Reader) error {
+func (c *Client) Untar(ctx context.Context, dir string, r io.Reader) error {
 	var open struct {
 		Handle int `json:"handle"`
 	}
-	if err := c.call(ctx, "untar-open", nil, &open); err != nil {
+	if err := c.call(ctx, "untar-open", pathArgs{Path: dir}, &open); err != nil {
 		return err
 	}
 	type piece struct {

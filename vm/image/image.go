@@ -9,37 +9,239 @@ package image
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 
+	guestassets "refbox/assets/guest"
 	"refbox/vm"
 )
 
-// Image is a built image. The files are never written to.
+// Image is a built image. The files are never written to again.
 type Image struct {
-	Kernel        string // path
-	Initrd        string // path
-	Disk          string // path; an ext4 file system without a partition table
-	DiskFormat    string // "raw"
-	DiskMiB       int    // the least size of a machine's disk
-	Digest        string // hex SHA-256 over the three files
-	KernelVersion string
-	Packages      map[string]string // version by Debian package
+	Kernel        string `json:"kernel"`  // path
+	Initrd        string `json:"initrd"`  // path
+	Disk          string `json:"disk"`    // path; an ext4 file system without a partition table
+	DiskFormat    string `json:"format"`  // "raw"
+	DiskMiB       int    `json:"diskMiB"` // the least size of a machine's disk
+	Digest        string `json:"digest"`  // hex SHA-256 over the three files' own
+	KernelVersion string `json:"kernelVersion"`
+	// Packages has the version of every Debian package in the image: its lock.
+	// It is also kept as packages.txt beside the image.
+	Packages map[string]string `json:"packages"`
 }
 
 // Cmdline is the kernel command line that the image is made for.
 const Cmdline = "console=ttyS0 net.ifnames=0 mitigations=off quiet systemd.show_status=1 panic=3"
 
-// Need is a host tool that is missing.
-type Need struct {
-	Tool    string // e.g. "mmdebstrap"
-	Package string // the Debian package that supplies it
+// diskMiB is the size of the base: small, as a machine's disk may be larger but
+// not smaller. The content takes about a third.
+const diskMiB = 512
+
+// needMiB is what a build needs free, its peak: the archive, the tree and the
+// disk side by side.
+const needMiB = 700
+
+const manifestName = "image.json"
+
+// Key is the name of the current recipe's image in the cache: a hash of all
+// that this program puts into it. The packages' versions are not known before
+// it is built; they are in Image.Digest.
+func Key() (string, error) {
+	h := sha256.New()
+	err := fs.WalkDir(guestassets.Recipe(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(guestassets.Recipe(), path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(h, "%s %d\n", path, len(data))
+		h.Write(data)
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the image's recipe: %w", err)
+	}
+	suite, err := hostSuite()
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintf(h, "suite %s\ndisk %d\nbuilder %d\n%q\n", suite, diskMiB, builderVersion, bootstrapOptions)
+	return hex.EncodeToString(h.Sum(nil))[:24], nil
 }
 
-// Missing lists the host tools that building an image needs and lacks.
-func Missing() []Need { return nil }
+// Cached returns the image for the current recipe if the cache has it; an error
+// that Is fs.ErrNotExist says that it does not.
+func Cached(cacheDir string) (Image, error) {
+	key, err := Key()
+	if err != nil {
+		return Image{}, err
+	}
+	return load(filepath.Join(cacheDir, "image", key))
+}
 
 // Ensure returns the image for the current recipe, building it when the cache
-// lacks it. An error that Is vm.ErrMissing names what to install.
+// lacks it, which takes about half a minute. An error that Is vm.ErrMissing
+// names what to install. When ctx ends, the build ends within moments and leaves
+// nothing.
 func Ensure(ctx context.Context, cacheDir string, report vm.Report) (Image, error) {
-	return Image{}, errors.New("not yet")
+	if report == nil {
+		report = func(string, float64) {}
+	}
+	key, err := Key()
+	if err != nil {
+		return Image{}, err
+	}
+	root := filepath.Join(cacheDir, "image")
+	dir := filepath.Join(root, key)
+	img, err := load(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return img, err
+	}
+	if missing := Missing(); len(missing) > 0 {
+		return Image{}, missingError(missing)
+	}
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return Image{}, place(root, err)
+	}
+	unlock, err := lock(ctx, filepath.Join(root, ".lock"), func() {
+		report("wait for another process that builds the image", -1)
+	})
+	if err != nil {
+		return Image{}, err
+	}
+	defer unlock()
+	if img, err := load(dir); !errors.Is(err, fs.ErrNotExist) {
+		return img, err // built while we waited
+	}
+	sweep(root)
+	if err := roomFor(root, needMiB); err != nil {
+		return Image{}, err
+	}
+	work, err := os.MkdirTemp(root, tempPrefix)
+	if err != nil {
+		return Image{}, place(root, err)
+	}
+	defer removeTree(work)
+	if err := os.Chmod(work, 0o755); err != nil { // subordinate ids pass through it
+		return Image{}, place(work, err)
+	}
+	if err := build(ctx, work, report); err != nil {
+		if ctx.Err() != nil {
+			return Image{}, fmt.Errorf("build the guest image: %w", context.Cause(ctx))
+		}
+		return Image{}, fmt.Errorf("build the guest image: %w", err)
+	}
+	if err := os.Rename(filepath.Join(work, "out"), dir); err != nil {
+		return Image{}, place(dir, err)
+	}
+	report("guest image ready", 1)
+	return load(dir)
+}
+
+const tempPrefix = "building-"
+
+// sweep removes what a build that was killed left. The caller holds the lock,
+// so nobody builds.
+func sweep(root string) {
+	left, _ := filepath.Glob(filepath.Join(root, tempPrefix+"*"))
+	for _, dir := range left {
+		removeTree(dir)
+	}
+}
+
+// load reads a built image. It is whole if its manifest is there, which is
+// written last, before the folder gets its name.
+func load(dir string) (Image, error) {
+	data, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if err != nil {
+		return Image{}, err
+	}
+	var img Image
+	if err := json.Unmarshal(data, &img); err != nil {
+		return Image{}, fmt.Errorf("%s: %w; remove the folder to have it built anew",
+			filepath.Join(dir, manifestName), err)
+	}
+	for _, p := range []*string{&img.Kernel, &img.Initrd, &img.Disk} {
+		*p = filepath.Join(dir, filepath.Base(*p))
+		if st, err := os.Stat(*p); err != nil || !st.Mode().IsRegular() || st.Size() == 0 {
+			return Image{}, fmt.Errorf("%s is damaged; remove the folder %s to have it built anew", *p, dir)
+		}
+	}
+	return img, nil
+}
+
+// seal writes the manifest and the lock of a built image in dir and makes all
+// of it durable.
+func seal(dir, kernelVersion string, packages map[string]string, lockText string) error {
+	img := Image{
+		Kernel: "vmlinuz", Initrd: "initrd", Disk: "disk.raw",
+		DiskFormat: "raw", DiskMiB: diskMiB, KernelVersion: kernelVersion, Packages: packages,
+	}
+	all := sha256.New()
+	for _, name := range []string{img.Kernel, img.Initrd, img.Disk} {
+		sum, err := digestFile(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(all, "%s %s\n", name, sum)
+	}
+	img.Digest = hex.EncodeToString(all.Sum(nil))
+	if err := writeSynced(filepath.Join(dir, "packages.txt"), []byte(lockText)); err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(img, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", manifestName, err)
+	}
+	return writeSynced(filepath.Join(dir, manifestName), append(data, '\n'))
+}
+
+// digestFile hashes a file and makes it durable and read-only.
+func digestFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	if err := errors.Join(f.Sync(), f.Chmod(0o444)); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return place(path, err)
+	}
+	_, werr := f.Write(data)
+	if err := errors.Join(werr, f.Sync(), f.Close()); err != nil {
+		return place(path, err)
+	}
+	return nil
+}
+
+// parsePackages reads lines of "name version".
+func parsePackages(text string) map[string]string {
+	m := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, version, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			m[name] = version
+		}
+	}
+	return m
 }
