@@ -46,9 +46,9 @@ func (a *attack) Freeze()               { a.run.Freeze(); a.undo.Freeze() }
 func (a *attack) Truth() starlark.Bool  { return true }
 func (a *attack) Hash() (uint32, error) { return 0, errors.New("an attack is not hashable") }
 
-// LoadStarlark compiles a verifier and looks for its functions. Errors name file
+// loadStarlark compiles a verifier and looks for its functions. Errors name file
 // and line.
-func LoadStarlark(name string, src []byte) (Verifier, error) {
+func loadStarlark(name string, src []byte) (Verifier, error) {
 	if len(src) > maxSource {
 		return nil, fmt.Errorf("%s: larger than %d KiB", name, maxSource>>10)
 	}

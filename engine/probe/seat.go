@@ -23,6 +23,9 @@ type Config struct {
 	// Slow stretches the probes' own default timeouts, for machines that are
 	// emulated; 1 or less leaves them.
 	Slow float64
+	// Rebooted is called after a machine was rebooted, whether it came back or
+	// not; nil calls nobody.
+	Rebooted func(machine string)
 }
 
 // Seat is one seat, as its probes see it. Its methods may be called from any
@@ -267,6 +270,9 @@ func (a *Attempt) Reboot(ctx context.Context) error {
 			r := Record{Call: "reboot", Machine: m.Name(), Outside: true, AtMS: a.Seat.c.Clock(),
 				Forgeable: "nothing: the end of the old boot is seen outside the guest"}
 			err := m.Reboot(ctx)
+			if f := a.Seat.c.Rebooted; f != nil {
+				f(m.Name())
+			}
 			if g := a.Seat.gone(m); g != nil {
 				err = g
 			}

@@ -163,7 +163,7 @@ func (s *seat) recheck(ctx context.Context, but string) string {
 			VerifierSHA256: m.Verifier.SHA256(), StartedMS: started, FinishedMS: s.race.clock(), Verdict: "revoked",
 			Category: f.Category, Source: f.Source, Reason: f.Reason}
 		e.Records, e.Dropped = a.Records()
-		path, sha := s.keep(g, fmt.Sprintf("%s-%d-revoked", m.ID, g.attempts), e)
+		path, sha := s.keep(g, m.ID+"-revoked", g.attempts, e)
 		delete(s.passed, m.ID)
 		g.eligible, g.refused = 0, max(g.refused, started)
 		s.race.append(event.MilestoneRevoked{Territory: s.id, Milestone: m.ID, Reason: f.Reason, Record: path, RecordSHA: sha})
@@ -202,7 +202,7 @@ func (s *seat) attack(ctx context.Context, m *Milestone, number uint64, v *verdi
 			e.Verdict, e.Category, e.Source = "failed", f.Category, f.Source
 		}
 		e.Records, e.Dropped = a.Records()
-		path, sha := s.keep(s.ladder[m.ID], fmt.Sprintf("%s-%d-attack-%d", m.ID, number, i+1), e)
+		path, sha := s.keep(s.ladder[m.ID], fmt.Sprintf("%s-%d-attack", m.ID, number), uint64(i+1), e)
 		res.Record = path
 		v.attacks = append(v.attacks, res)
 		v.attackMS += res.TookMS
@@ -222,7 +222,7 @@ func (s *seat) attack(ctx context.Context, m *Milestone, number uint64, v *verdi
 func (s *seat) pass(m *Milestone, v verdict, e probe.Evidence) {
 	g := s.ladder[m.ID]
 	e.Verdict, e.Evidence, e.NotBeforeMS, e.HeldMS = "passed", v.evidence, &v.notBefore, &v.at
-	path, sha := s.keep(g, fmt.Sprintf("%s-%d", m.ID, g.attempts), e)
+	path, sha := s.keep(g, m.ID, g.attempts, e)
 	s.passed[m.ID] = &pass{instant: v.instant, points: m.Points, attackMS: v.attackMS, evidence: v.evidence}
 	nb, at := v.notBefore, v.at
 	bodies := []event.Body{event.MilestonePassed{Territory: s.id, Milestone: m.ID, Points: m.Points, Evidence: v.evidence,
@@ -242,7 +242,7 @@ func (s *seat) fail(m *Milestone, f *probe.Failure, e probe.Evidence, again bool
 	detail := string(f.Category) + " " + f.Reason
 	if detail != g.detail || len(e.Attacks) > 0 {
 		e.Verdict, e.Category, e.Source, e.Reason = "failed", f.Category, f.Source, f.Reason
-		g.record, g.sha = s.keep(g, fmt.Sprintf("%s-%d", m.ID, g.attempts), e)
+		g.record, g.sha = s.keep(g, m.ID, g.attempts, e)
 		g.detail = detail
 	}
 	s.race.append(event.MilestoneFailed{Territory: s.id, Milestone: m.ID, Category: string(f.Category), Detail: f.Reason,
@@ -250,11 +250,11 @@ func (s *seat) fail(m *Milestone, f *probe.Failure, e probe.Evidence, again bool
 }
 
 // keep stores evidence; no path when there is too much of it.
-func (s *seat) keep(g *rung, name string, e probe.Evidence) (path, sha string) {
+func (s *seat) keep(g *rung, name string, n uint64, e probe.Evidence) (path, sha string) {
 	if g.files++; g.files > maxFiles && e.Verdict == "failed" {
 		return "", ""
 	}
-	path, sha, err := s.race.log.Evidence(s.id, name, e)
+	path, sha, err := s.race.log.Evidence(s.id, name, n, e)
 	if err != nil {
 		s.race.abort(fmt.Errorf("keep the evidence: %w", err))
 	}

@@ -100,10 +100,10 @@ func (l *log) Append(bodies ...event.Body) (uint64, error) {
 	return at, nil
 }
 
-func (l *log) Evidence(territory, name string, e probe.Evidence) (string, string, error) {
+func (l *log) Evidence(territory, name string, n uint64, e probe.Evidence) (string, string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	path := "seats/" + territory + "/evidence/" + name + ".json"
+	path := fmt.Sprintf("seats/%s/evidence/%s-%d.json", territory, name, n)
 	if _, ok := l.files[path]; ok {
 		return "", "", errors.New("written twice: " + path)
 	}

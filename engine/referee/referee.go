@@ -71,9 +71,9 @@ type Rules struct {
 type Log interface {
 	// Append writes the events one after the other, on one reading of the clock.
 	Append(bodies ...event.Body) (uint64, error)
-	// Evidence keeps what is behind a verdict; path is relative to the heat, sha
-	// the hex digest of the file.
-	Evidence(territory, name string, e probe.Evidence) (path, sha string, err error)
+	// Evidence keeps what is behind a verdict, under a name and number that come
+	// once; path is relative to the heat, sha the hex digest of the file.
+	Evidence(territory, name string, n uint64, e probe.Evidence) (path, sha string, err error)
 }
 
 // Outcome is how a race ended.
