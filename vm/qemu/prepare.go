@@ -1,0 +1,269 @@
+package qemu
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"refbox/vm"
+)
+
+// Prepare implements vm.Driver. Two processes that want the same template make
+// it once; one that dies over it leaves nothing that is taken for a template.
+func (d *Driver) Prepare(ctx context.Context, spec vm.Spec, report vm.Report) (vm.Template, error) {
+	h, err := d.facts(ctx, report)
+	if err != nil {
+		return nil, err
+	}
+	if err := check(spec, h.image.DiskMiB); err != nil {
+		return nil, err
+	}
+	files := make([]filesTar, len(spec.Machines))
+	for i, m := range spec.Machines {
+		if files[i], err = packFiles(m.Files); err != nil {
+			return nil, fmt.Errorf("machine %q: %w", m.Name, err)
+		}
+	}
+	t := &template{key: keyOf(spec, files, h), spec: spec, host: h, files: files}
+	shelf := filepath.Join(d.cfg.CacheDir, "templates")
+	if err := os.MkdirAll(shelf, 0o700); err != nil {
+		return nil, fmt.Errorf("making the templates' place: %w", err)
+	}
+	home := filepath.Join(shelf, t.key)
+	if exists(home) {
+		t.dir = home
+		return t, nil
+	}
+	progress(report, "waiting for another process that prepares the same machines", -1)
+	unlock, err := lock(ctx, home+".lock")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if exists(home) {
+		t.dir = home
+		return t, nil
+	}
+	// Left by a process that died: the lock is ours, so nobody works in them.
+	stale, _ := filepath.Glob(home + ".tmp-*")
+	for _, s := range stale {
+		os.RemoveAll(s)
+	}
+	if t.dir, err = os.MkdirTemp(shelf, t.key+".tmp-"); err != nil {
+		return nil, fmt.Errorf("making the template's place: %w", err)
+	}
+	defer os.RemoveAll(t.dir) // gone when it was renamed
+	if err := d.prepare(ctx, t, report); err != nil {
+		return nil, fmt.Errorf("preparing the machines: %w", err)
+	}
+	if err := os.Rename(t.dir, home); err != nil {
+		return nil, fmt.Errorf("keeping the template: %w", err)
+	}
+	t.dir = home
+	return t, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// lock takes the lock file at path across processes.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the template: %w", err)
+	}
+	// The kernel tells nobody when a lock becomes free but those who block in
+	// asking, which a context cannot end: so ask now and then.
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			f.Close()
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("waiting for %s: %w", path, context.Cause(ctx))
+		}
+	}
+}
+
+// prepare boots t's machines once and saves their state in t.dir.
+func (d *Driver) prepare(ctx context.Context, t *template, report vm.Report) error {
+	c := d.newCluster(t.host, t.spec, vm.Start{Name: "prepared", Dir: t.dir})
+	err := c.prepare(ctx, t, report)
+	if closeErr := c.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	for i := range t.spec.Machines {
+		for _, f := range []string{t.ram(i), t.disk(i)} {
+			if err := syncFile(f); err != nil {
+				return err
+			}
+		}
+		if err := os.Chmod(t.disk(i), 0o400); err != nil {
+			return err
+		}
+	}
+	meta, err := json.MarshalIndent(map[string]any{
+		"key": t.key, "qemu": t.host.build, "accel": t.host.accel, "image": t.host.image.Digest,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(t.dir, "template.json"), append(meta, '\n'), 0o600)
+}
+
+func (c *cluster) prepare(ctx context.Context, t *template, report vm.Report) error {
+	progress(report, "booting", 0)
+	err := c.each(ctx, func(ctx context.Context, m *machine) error {
+		if err := m.bootForTemplate(ctx, t); err != nil {
+			return fmt.Errorf("machine %q: %w", m.spec.Name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	progress(report, "laying files", 0.5)
+	err = c.each(ctx, func(ctx context.Context, m *machine) error {
+		if err := m.guest.Untar(ctx, "/", bytes.NewReader(t.files[m.index].data)); err != nil {
+			return fmt.Errorf("machine %q: laying its files: %w", m.spec.Name, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, m := range c.machines { // in order: a later machine may need an earlier one
+		if len(m.spec.Setup) == 0 {
+			continue
+		}
+		progress(report, "setting up "+m.spec.Name, 0.6+0.2*float64(i)/float64(len(c.machines)))
+		r, err := m.guest.Run(ctx, m.spec.Setup, nil)
+		if err != nil {
+			return fmt.Errorf("machine %q: its set-up: %w", m.spec.Name, err)
+		}
+		if r.Exit != 0 {
+			return fmt.Errorf("machine %q: its set-up %q exits with %d: %q", m.spec.Name, m.spec.Setup, r.Exit, clip(r.Stderr))
+		}
+	}
+	progress(report, "saving", 0.8)
+	if err := c.each(ctx, func(ctx context.Context, m *machine) error {
+		if err := m.settled(ctx); err != nil {
+			return err
+		}
+		return m.guest.Settle(ctx)
+	}); err != nil {
+		return err
+	}
+	// All are stopped before any is saved, so that none misses another.
+	if err := c.each(ctx, func(ctx context.Context, m *machine) error {
+		b, err := m.current()
+		if err != nil {
+			return err
+		}
+		return b.qmp.run(ctx, "stop", nil, nil)
+	}); err != nil {
+		return err
+	}
+	if err := c.each(ctx, func(ctx context.Context, m *machine) error { return m.save(ctx, t) }); err != nil {
+		return err
+	}
+	progress(report, "saving", 1)
+	return nil
+}
+
+// bootForTemplate boots m with its memory in the template's file.
+func (m *machine) bootForTemplate(ctx context.Context, t *template) error {
+	i := m.index
+	out, err := exec.CommandContext(ctx, imgTool, "create", "-q", "-f", "qcow2", t.blank(i),
+		strconv.Itoa(m.spec.DiskMiB)+"M").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("making its disk: %w: %q", err, clip(out))
+	}
+	if err := copyFile(t.disk(i), t.blank(i)); err != nil {
+		return fmt.Errorf("making its disk: %w", err)
+	}
+	ram, err := os.OpenFile(t.ram(i), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("making its memory: %w", err)
+	}
+	err = errors.Join(ram.Truncate(int64(m.spec.MemoryMiB)<<20), ram.Close(), giveAway(t.ram(i)))
+	if err != nil {
+		return fmt.Errorf("making its memory: %w", err)
+	}
+	p := plan{launch: launchOf(t.spec, i, t.host), overlay: t.disk(i), layers: []string{t.host.image.Disk}, ram: t.ram(i)}
+	p.Layers, p.RAM = 1, ramShared
+	if err := m.bootCold(ctx, p); err != nil {
+		return err
+	}
+	if m.spec.DiskMiB > t.host.image.DiskMiB {
+		if err := m.guest.Grow(ctx); err != nil {
+			return err
+		}
+	}
+	// A throwaway identity, for what the set-up may need of it: names and
+	// addresses.
+	id, err := m.identity(vm.Start{Name: "prepared", Password: rand.Text()})
+	if err != nil {
+		return err
+	}
+	if _, err := m.guest.Identify(ctx, id); err != nil {
+		return err
+	}
+	return m.settled(ctx)
+}
+
+// save writes m's state and ends its process, which leaves its memory and its
+// disk as they are at that instant.
+func (m *machine) save(ctx context.Context, t *template) error {
+	b, err := m.current()
+	if err != nil {
+		return err
+	}
+	if err := b.saveState(ctx, t.state(m.index)); err != nil {
+		return fmt.Errorf("machine %q: saving its state: %w", m.spec.Name, err)
+	}
+	if err := b.qmp.run(ctx, "quit", nil, nil); err != nil && !errors.Is(err, vm.ErrTransport) {
+		return fmt.Errorf("machine %q: %w", m.spec.Name, err)
+	}
+	select {
+	case <-b.life.Done():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func syncFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// clip bounds what a guest or a tool said in an error.
+func clip(b []byte) []byte { return b[max(0, len(b)-500):] }
