@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"refbox/engine/text"
 )
 
 // Problem is one fault of a manifest or a package.
@@ -28,7 +30,7 @@ type Problem struct {
 
 func (p Problem) String() string {
 	var b strings.Builder
-	b.WriteString(p.File)
+	b.WriteString(text.Line(p.File))
 	if p.Line > 0 {
 		fmt.Fprintf(&b, ":%d", p.Line)
 	}
@@ -72,7 +74,7 @@ func (e *Invalid) Error() string {
 func Read(file string, data []byte) (*Manifest, []Problem) {
 	root, err := parse(file, data)
 	if err != nil {
-		p := Problem{File: file, Text: err.Error()}
+		p := Problem{File: file, Text: text.Line(err.Error())}
 		var se *syntaxError
 		if errors.As(err, &se) {
 			p.Line, p.Offset = se.at.line, se.at.offset
