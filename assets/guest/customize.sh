@@ -30,7 +30,7 @@ for dir in "$root"/lib/modules/*; do
 	mkdir "$dir.kept"
 	for keep in drivers/acpi/button drivers/block/loop drivers/block/virtio_blk drivers/char/hw_random \
 		drivers/char/virtio_console drivers/net/dummy drivers/net/net_failover drivers/net/veth \
-		drivers/net/virtio_net drivers/virtio fs/overlayfs net/core/failover net/sched net/netfilter \
+		drivers/net/virtio_net drivers/virtio fs/autofs fs/overlayfs net/core/failover net/sched net/netfilter \
 		net/ipv4/netfilter net/ipv6/netfilter lib; do
 		for path in "$dir/kernel/$keep" "$dir/kernel/$keep".ko*; do
 			[ -e "$path" ] || continue
