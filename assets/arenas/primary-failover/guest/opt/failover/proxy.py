@@ -41,6 +41,8 @@ class Proxy(BaseHTTPRequestHandler):
         try:
             with open(os.path.join(STATE, "upstream"), encoding="ascii") as f:
                 port = int(f.read(16))
+            if not 0 < port < 65536:
+                raise ValueError(port)
         except (OSError, ValueError):
             return self.answer(502, b"no upstream")
         upstream = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
@@ -58,6 +60,7 @@ class Proxy(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    server = Server(("0.0.0.0", int(os.environ.get("FAILOVER_PORT", "8080"))), Proxy)
+    host = os.environ.get("FAILOVER_HOST", "0.0.0.0")
+    server = Server((host, int(os.environ.get("FAILOVER_PORT", "8080"))), Proxy)
     print(f"proxy listens on {server.server_port}", file=sys.stderr, flush=True)
     server.serve_forever()

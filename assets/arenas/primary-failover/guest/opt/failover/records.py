@@ -121,6 +121,7 @@ class Handler(BaseHTTPRequestHandler):
 def serve(handler, database, port):
     os.makedirs(STATE, exist_ok=True)
     handler.store = Store(state(database))
-    server = Server(("0.0.0.0", int(os.environ.get("FAILOVER_PORT", port))), handler)
+    host = os.environ.get("FAILOVER_HOST", "0.0.0.0")
+    server = Server((host, int(os.environ.get("FAILOVER_PORT", port))), handler)
     print(f"{handler.__name__.lower()} listens on {server.server_port}", file=sys.stderr, flush=True)
     server.serve_forever()
