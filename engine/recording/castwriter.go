@@ -1,0 +1,174 @@
+package recording
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"refbox/engine/event"
+)
+
+const (
+	castDelay   = 40 * time.Millisecond // how long output may wait in memory
+	castFrameMS = 15                    // output this close together is one frame
+	castBuffer  = 32 << 10
+	maxCast     = 64 << 20 // size of one record
+)
+
+// CastWriter records a terminal as asciicast v2 on the heat's clock. It is
+// bounded: beyond 64 MiB the record says so once and the rest is dropped. Write
+// never fails, and waits for the disk only when much comes at once.
+type CastWriter struct {
+	mu      sync.Mutex
+	file    *os.File
+	clock   func() uint64
+	wake    chan<- struct{}
+	frame   []byte // output that is not yet a line
+	frameMS uint64
+	lastMS  uint64
+	buf     []byte // lines that are not yet in the file
+	size    int
+	full    bool
+	err     error
+	closed  bool
+}
+
+func newCastWriter(f *os.File, clock func() uint64, wake chan<- struct{}, title string, width, height int, started time.Time) *CastWriter {
+	c := &CastWriter{file: f, clock: clock, wake: wake}
+	c.buf = fmt.Appendf(c.buf, `{"version":2,"width":%d,"height":%d,"timestamp":%d,"title":`, width, height, started.Unix())
+	c.buf = append(event.AppendString(c.buf, title), "}\n"...)
+	c.Flush()
+	return c
+}
+
+// Write records output.
+func (c *CastWriter) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.full || len(p) == 0 {
+		return len(p), nil
+	}
+	now := max(c.clock(), c.lastMS)
+	if len(c.frame) > 0 && (now-c.frameMS > castFrameMS || len(c.frame) > castBuffer/4) {
+		c.endFrame(false)
+	}
+	first := len(c.frame) == 0 && len(c.buf) == 0
+	if len(c.frame) == 0 {
+		c.frameMS = now
+	}
+	c.frame = append(c.frame, p...)
+	c.lastMS = now
+	if len(c.buf)+len(c.frame) > castBuffer {
+		c.endFrame(false)
+		c.writeOut()
+	} else if first {
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+	return len(p), nil
+}
+
+// Resize records a new size of the terminal.
+func (c *CastWriter) Resize(width, height int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.full {
+		return
+	}
+	c.endFrame(false)
+	c.lastMS = max(c.clock(), c.lastMS)
+	c.line(c.lastMS, 'r', []byte(fmt.Sprintf("%dx%d", width, height)))
+	c.writeOut()
+}
+
+// Flush puts what was recorded into the file.
+func (c *CastWriter) Flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.endFrame(false)
+		c.writeOut()
+	}
+}
+
+// Close flushes and closes the record. Idempotent. The error is the first that
+// the record met.
+func (c *CastWriter) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return c.err
+	}
+	c.endFrame(true)
+	c.writeOut()
+	c.closed = true
+	if err := c.file.Close(); c.err == nil {
+		c.err = err
+	}
+	return c.err
+}
+
+// endFrame makes a line of the pending output. A character that is cut in two
+// waits for its rest, unless this is the end.
+func (c *CastWriter) endFrame(last bool) {
+	if len(c.frame) == 0 {
+		return
+	}
+	n := len(c.frame)
+	if !last {
+		n -= partial(c.frame)
+	}
+	if n == 0 {
+		return
+	}
+	c.line(c.frameMS, 'o', c.frame[:n])
+	c.frame = append(c.frame[:0], c.frame[n:]...)
+	c.frameMS = c.lastMS
+}
+
+// partial is the length of an unfinished character at the end of b.
+func partial(b []byte) int {
+	for n := 1; n <= min(utf8.UTFMax-1, len(b)); n++ {
+		if c := b[len(b)-n]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+func (c *CastWriter) line(ms uint64, kind byte, data []byte) {
+	if c.full {
+		return
+	}
+	if c.size+len(c.buf)+len(data) > maxCast {
+		c.full = true
+		kind, data = 'o', []byte("\r\n[refbox: the record of this terminal ends here, at 64 MiB]\r\n")
+	}
+	c.buf = fmt.Appendf(c.buf, `[%d.%03d, "%c", `, ms/1000, ms%1000, kind)
+	c.buf = append(event.AppendString(c.buf, string(data)), "]\n"...)
+}
+
+func (c *CastWriter) writeOut() {
+	if len(c.buf) == 0 || c.err != nil {
+		c.buf = c.buf[:0]
+		return
+	}
+	n, err := c.file.Write(c.buf)
+	if err != nil {
+		// A cut line would make the next one unreadable.
+		c.err = err
+		if n > 0 {
+			_ = c.file.Truncate(int64(c.size))
+		}
+		return
+	}
+	c.size += n
+	c.buf = c.buf[:0]
+}

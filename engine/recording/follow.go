@@ -1,0 +1,212 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	slowPoll   = time.Second
+	maxWatches = 256
+)
+
+// Follow reads on until ctx ends, and signals after each step that brought
+// something: events, a restart, the end of the writer, console output. Signals
+// that nobody takes are merged. The channel is closed when the following has
+// ended; nothing of it runs any more then.
+//
+// Notices of the file system are used where they come, and a slow poll behind
+// them, so a folder on any file system is followed.
+func (r *Recording) Follow(ctx context.Context) <-chan struct{} {
+	out := make(chan struct{}, 1)
+	f := &follower{r: r, out: out, watched: map[string]bool{}}
+	go func() {
+		defer close(out)
+		f.run(ctx)
+	}()
+	return out
+}
+
+// Await waits until a heat's folder is there, and opens it.
+func Await(ctx context.Context, path string) (*Recording, error) {
+	for {
+		r, err := Open(path)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return r, err
+		}
+		if err := awaitPath(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// awaitPath waits until something changed where a path may appear.
+func awaitPath(ctx context.Context, path string) error {
+	var notices chan fsnotify.Event
+	if w, err := fsnotify.NewWatcher(); err == nil {
+		defer w.Close()
+		notices = w.Events
+		dir := filepath.Dir(filepath.Clean(path))
+		for {
+			if w.Add(dir) == nil || dir == filepath.Dir(dir) {
+				break
+			}
+			dir = filepath.Dir(dir)
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	timer := time.NewTimer(slowPoll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("wait for %s: %w", path, ctx.Err())
+	case <-notices:
+	case <-timer.C:
+	}
+	return nil
+}
+
+type follower struct {
+	r       *Recording
+	out     chan<- struct{}
+	watcher *fsnotify.Watcher
+	src     *source // whose folders are watched
+	watched map[string]bool
+}
+
+func (f *follower) run(ctx context.Context) {
+	var notices chan fsnotify.Event
+	var failures chan error
+	if w, err := fsnotify.NewWatcher(); err == nil && f.r.source().root != nil {
+		f.watcher, notices, failures = w, w.Events, w.Errors
+		defer w.Close()
+	}
+	timer := time.NewTimer(slowPoll)
+	defer timer.Stop()
+	f.watch()
+	for f.read(ctx) {
+		timer.Reset(slowPoll)
+	wait:
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-notices:
+			if !f.notice(e, notices) {
+				goto wait
+			}
+		case <-failures: // too many notices; the reading that follows makes up for it
+		case <-timer.C:
+			f.watch()
+		}
+	}
+}
+
+// notice takes a notice and those that are there already: one reading answers
+// them all. False when they are not about the heat.
+func (f *follower) notice(e fsnotify.Event, more <-chan fsnotify.Event) bool {
+	dir := filepath.Clean(f.r.source().dir)
+	about, made := false, false
+	for n := 0; ; n++ {
+		if name := filepath.Clean(e.Name); name == dir || filepath.Dir(name) != filepath.Dir(dir) {
+			about = true
+			made = made || e.Has(fsnotify.Create)
+			if strings.HasSuffix(name, ".cast") {
+				f.signal()
+			}
+		}
+		if n > 1024 {
+			break
+		}
+		select {
+		case e = <-more:
+			continue
+		default:
+		}
+		break
+	}
+	if made {
+		f.watch()
+	}
+	return about
+}
+
+// read reads all that is there; false when the following has to end.
+func (f *follower) read(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		changed, err := f.r.Refresh()
+		if errors.Is(err, fs.ErrClosed) {
+			return false
+		}
+		if changed {
+			f.signal()
+		}
+		if err != nil || !changed {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *follower) signal() {
+	select {
+	case f.out <- struct{}{}:
+	default:
+	}
+}
+
+// watch asks for notices of the folder, of the folder above it (the heat's may be
+// replaced), and of those that casts lie in.
+func (f *follower) watch() {
+	if f.watcher == nil {
+		return
+	}
+	src := f.r.source()
+	if src != f.src {
+		for dir := range f.watched {
+			_ = f.watcher.Remove(dir) // it may be gone with its folder
+		}
+		clear(f.watched)
+		f.src = src
+	}
+	dir := src.dir
+	f.add(filepath.Dir(filepath.Clean(dir)))
+	f.add(dir)
+	if f.r.single {
+		return
+	}
+	f.add(filepath.Join(dir, seatsDir))
+	for _, seat := range src.list(seatsDir) {
+		seatDir := path.Join(seatsDir, seat.Name())
+		f.add(filepath.Join(dir, filepath.FromSlash(seatDir)))
+		machines := path.Join(seatDir, "machines")
+		if list := src.list(machines); len(list) > 0 {
+			f.add(filepath.Join(dir, filepath.FromSlash(machines)))
+			for _, m := range list {
+				f.add(filepath.Join(dir, filepath.FromSlash(path.Join(machines, m.Name()))))
+			}
+		}
+	}
+}
+
+func (f *follower) add(dir string) {
+	if f.watched[dir] || len(f.watched) >= maxWatches {
+		return
+	}
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return
+	}
+	if f.watcher.Add(dir) == nil {
+		f.watched[dir] = true
+	}
+}
