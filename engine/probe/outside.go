@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -21,21 +22,6 @@ type Reply struct {
 	Status int
 	Body   []byte // at most 64 KiB
 	Error  string // closed, timeout, malformed, refused, reset
-}
-
-func newClient() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			Proxy: nil, // the environment's proxies are not for machines
-			// A connection kept over a restart of the service would show the
-			// old process, and its death as a failure of the new one.
-			DisableKeepAlives:      true,
-			DisableCompression:     true, // a small answer must not become a large one
-			MaxResponseHeaderBytes: 16 << 10,
-			DialContext:            (&net.Dialer{}).DialContext,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 }
 
 const (
@@ -67,7 +53,7 @@ func (a *Attempt) HTTP(ctx context.Context, machine string, port int, method, pa
 		}
 		tctx, cancel := context.WithTimeout(ctx, a.Seat.slow(timeout))
 		defer cancel()
-		rep, err = a.Seat.ask(tctx, addr, method, path, body)
+		rep, err = ask(tctx, addr, method, path, body)
 		if err != nil {
 			return nil, a.Seat.outsideError(ctx, m, err, &rep)
 		}
@@ -76,28 +62,63 @@ func (a *Attempt) HTTP(ctx context.Context, machine string, port int, method, pa
 	return rep, err
 }
 
-func (s *Seat) ask(ctx context.Context, addr, method, path string, body []byte) (Reply, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+addr+path, bytes.NewReader(body))
+// maxHeader bounds a response's header, and what chunking adds to its body.
+const maxHeader = 16 << 10
+
+// ask makes one request on a connection of its own: one kept over a restart of
+// the service would show the old process, and its death as a failure of the new
+// one. It is not net/http's client, which logs what a hostile server sends
+// before it was asked. An error is about the way to the machine.
+func ask(ctx context.Context, addr, method, path string, body []byte) (Reply, error) {
+	req, err := http.NewRequest(method, "http://"+addr+path, bytes.NewReader(body))
 	if err != nil {
 		return Reply{}, failure(Broken, "http: %v", err)
 	}
-	res, err := s.client.Do(req)
-	if err == nil {
-		defer res.Body.Close()
-		var b []byte
-		if b, err = io.ReadAll(io.LimitReader(res.Body, maxBody)); err == nil {
-			return Reply{Status: res.StatusCode, Body: b}, nil
+	req.Close = true
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		if isTimeout(err) {
+			return Reply{Error: "timeout"}, nil
 		}
-	}
-	switch {
-	case isTimeout(err):
-		return Reply{Error: "timeout"}, nil
-	case errors.Is(err, syscall.ECONNREFUSED):
 		return Reply{}, err
-	case isClosed(err):
-		return Reply{Error: "closed"}, nil
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	// A server may answer and close before it has read everything, so a failed
+	// write alone says nothing.
+	werr := req.Write(c)
+	in := &io.LimitedReader{R: c, N: maxHeader}
+	r := bufio.NewReader(in)
+	for range 4 { // interim answers, then the one
+		res, err := http.ReadResponse(r, req)
+		if err != nil {
+			if in.N <= 0 {
+				return Reply{Error: "malformed"}, nil
+			}
+			return Reply{Error: errorWord(errors.Join(werr, err))}, nil
+		}
+		if res.StatusCode < 200 {
+			continue
+		}
+		in.N = maxBody + maxHeader
+		b, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+		if err != nil {
+			return Reply{Error: errorWord(err)}, nil
+		}
+		return Reply{Status: res.StatusCode, Body: b}, nil
 	}
 	return Reply{Error: "malformed"}, nil
+}
+
+func errorWord(err error) string {
+	switch {
+	case isTimeout(err):
+		return "timeout"
+	case isClosed(err):
+		return "closed"
+	}
+	return "malformed"
 }
 
 func isTimeout(err error) bool {
@@ -110,8 +131,7 @@ func isTimeout(err error) bool {
 // reset (recordings reference, section 5.4).
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) ||
-		strings.Contains(err.Error(), "server closed idle connection") || strings.Contains(err.Error(), "connection reset")
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
 
 // outsideError says what a refused forward means: the forward is ours, so it is

@@ -294,7 +294,7 @@ func eventually(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw
 			return v, nil
 		}
 		if err == nil {
-			err = refuse(t, "not within "+time.Duration(timeout).String())
+			err = refuse(t, "not so within "+time.Duration(timeout).String())
 		}
 		var f *Failure
 		// What a verifier did wrong, and a machine that is gone, do not mend
@@ -303,7 +303,7 @@ func eventually(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw
 			return nil, err
 		}
 		if !pause(r.ctx, max(time.Duration(every), 10*time.Millisecond)) {
-			return nil, err
+			return nil, r.ctx.Err()
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -19,6 +18,7 @@ type Config struct {
 	ServicePort int          // the public service, on the first machine
 	Machines    []vm.Machine // at least one
 	Secret      Secret
+	Password    string        // root's, for verifiers that are executables
 	Clock       func() uint64 // the heat's clock, ms
 	// Slow stretches the probes' own default timeouts, for machines that are
 	// emulated; 1 or less leaves them.
@@ -32,7 +32,6 @@ type Config struct {
 // goroutine.
 type Seat struct {
 	c        Config
-	client   *http.Client
 	consoles []*tail
 }
 
@@ -44,7 +43,7 @@ func NewSeat(c Config) (*Seat, error) {
 	if c.Slow < 1 {
 		c.Slow = 1
 	}
-	s := &Seat{c: c, client: newClient()}
+	s := &Seat{c: c}
 	for _, m := range c.Machines {
 		t := &tail{}
 		t.detach = m.Console().Attach(t.add)
