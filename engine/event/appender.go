@@ -16,6 +16,10 @@ import (
 // The first failed write sticks: what could be written of the line is taken back,
 // so the file ends with a whole line, and every later call returns that error.
 type Appender struct {
+	// Observe, when set before the first Append, is given each line that was
+	// written, without its newline, in order. It must not keep it.
+	Observe func(line []byte)
+
 	mu    sync.Mutex
 	file  *os.File
 	path  string
@@ -51,6 +55,15 @@ func Create(path, genesis string) (*Appender, error) {
 // to it: the log's clock never goes back. Lifecycle events are on disk when
 // Append returns.
 func (a *Appender) Append(elapsedMS uint64, b Body) (Event, error) {
+	e, err := a.append(elapsedMS, b)
+	if err != nil || !lifecycle(b) {
+		return e, err
+	}
+	// Outside the lock: a flush of one seat's event delays no other seat's.
+	return e, a.Sync()
+}
+
+func (a *Appender) append(elapsedMS uint64, b Body) (Event, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.err != nil {
@@ -70,10 +83,8 @@ func (a *Appender) Append(elapsedMS uint64, b Body) (Event, error) {
 	a.next++
 	a.last = e.ElapsedMS
 	a.head = hex.EncodeToString(sum[:])
-	if lifecycle(b) {
-		if err := a.sync(); err != nil {
-			return e, err
-		}
+	if a.Observe != nil {
+		a.Observe(a.buf[:len(a.buf)-1])
 	}
 	return e, nil
 }
@@ -93,12 +104,26 @@ func (a *Appender) write(line []byte) error {
 	return fmt.Errorf("write event %d to %s: %w", a.next, a.path, err)
 }
 
-func (a *Appender) sync() error {
-	if err := a.file.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
-		a.err = fmt.Errorf("flush %s to disk: %w", a.path, err)
-		return a.err
+// Sync puts what was written on the disk. Files that cannot be flushed, such as
+// pipes, are left alone.
+func (a *Appender) Sync() error {
+	err := a.file.Sync()
+	if err == nil || errors.Is(err, syscall.EINVAL) || errors.Is(err, os.ErrClosed) {
+		return nil
 	}
-	return nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err == nil {
+		a.err = fmt.Errorf("flush %s to disk: %w", a.path, err)
+	}
+	return a.err
+}
+
+// Err is the error that stopped the log, or nil.
+func (a *Appender) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
 }
 
 // Head is the hash of the last line, or the genesis when there is none.
@@ -121,16 +146,13 @@ func (a *Appender) File() *os.File { return a.file }
 // Close flushes the log to disk and closes it. Idempotent.
 func (a *Appender) Close() error {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.ended {
+	ended := a.ended
+	a.ended = true
+	a.mu.Unlock()
+	if ended {
 		return nil
 	}
-	a.ended = true
-	var err error
-	if a.err == nil {
-		err = a.sync()
-	}
-	return errors.Join(err, a.file.Close())
+	return errors.Join(a.Sync(), a.file.Close())
 }
 
 // lifecycle kinds are flushed to disk at once: the reference's (recordings

@@ -35,6 +35,10 @@ func appendEvent(buf []byte, e Event) []byte {
 	return append(c.buf, '}')
 }
 
+// AppendString appends s as a JSON string in the log's form: UTF-8 as it is, what
+// is not UTF-8 as U+FFFD.
+func AppendString(buf []byte, s string) []byte { return appendString(buf, s) }
+
 func (c *codec) optText(name string, p *string) {
 	if !c.enc || *p != "" {
 		c.text(name, p)
