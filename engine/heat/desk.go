@@ -1,0 +1,208 @@
+package heat
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"refbox/engine/event"
+	"refbox/engine/text"
+	"refbox/vm"
+)
+
+const (
+	maxWords = 4 << 10   // of what a person tells the log
+	maxTyped = 4 << 10   // of what a person types, kept
+	maxAhead = 256 << 10 // of a console, for a person who does not read
+)
+
+// errNotRunning: the desk is open from Run to its return.
+var errNotRunning = errors.New("the heat is not running")
+
+// End ends the heat as aborted. Before Run it makes Run end at once.
+func (h *Heat) End(_ context.Context, author, reason string) error {
+	h.endMu.Lock()
+	defer h.endMu.Unlock()
+	e := ended{words(author), words(reason)}
+	if h.end == nil {
+		h.early = &e
+		return nil
+	}
+	h.end(e)
+	return nil
+}
+
+// Note adds a person's note to the log.
+func (h *Heat) Note(_ context.Context, author, note string) error {
+	if !h.enter() {
+		return errNotRunning
+	}
+	defer h.desks.Done()
+	_, err := h.Append(event.OperatorNote{Author: words(author), Text: words(note)})
+	return err
+}
+
+// enter lets a person's call in while the heat runs; it must leave with
+// desks.Done.
+func (h *Heat) enter() bool {
+	h.endMu.Lock()
+	defer h.endMu.Unlock()
+	if h.end == nil || h.zero.Load() == nil {
+		return false
+	}
+	h.desks.Add(1)
+	return true
+}
+
+// Attach joins a machine's serial console.
+func (h *Heat) Attach(ctx context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {
+	if !h.enter() {
+		return nil, errNotRunning
+	}
+	i := slices.IndexFunc(h.seats, func(s *seat) bool { return s.id() == territory && s.failed == nil })
+	if i < 0 {
+		h.desks.Done()
+		return nil, fmt.Errorf("no running seat is called %q", territory)
+	}
+	m := h.seats[i].cluster.Machine(machine)
+	if m == nil {
+		h.desks.Done()
+		return nil, fmt.Errorf("seat %s has no machine %q", territory, machine)
+	}
+	author = words(author)
+	if _, err := h.Append(event.ConsoleAttached{Territory: territory, Machine: machine, Author: author}); err != nil {
+		h.desks.Done()
+		return nil, err
+	}
+	c := &console{heat: h, m: m, territory: territory, author: author}
+	c.more = sync.NewCond(&c.mu)
+	c.detach = m.Console().Attach(c.printed)
+	go func() { // ends with the machine, or with Close
+		select {
+		case <-m.Done():
+		case <-c.closed():
+		}
+		c.Close()
+	}()
+	return c, nil
+}
+
+// console is a person at a serial console.
+type console struct {
+	heat      *Heat
+	m         vm.Machine
+	territory string
+	author    string
+	detach    func()
+
+	mu     sync.Mutex
+	more   *sync.Cond
+	ahead  []byte // printed, not read yet
+	prompt []byte // the end of what was printed
+	typed  []byte
+	count  uint64
+	hidden bool // a password is being typed
+	done   chan struct{}
+	over   bool
+}
+
+func (c *console) closed() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = make(chan struct{})
+		if c.over {
+			close(c.done)
+		}
+	}
+	return c.done
+}
+
+func (c *console) printed(p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ahead = append(c.ahead, p...); len(c.ahead) > maxAhead {
+		c.ahead = append([]byte(nil), c.ahead[len(c.ahead)-maxAhead/2:]...)
+	}
+	c.prompt = append(c.prompt, p...)
+	c.prompt = c.prompt[max(0, len(c.prompt)-64):]
+	c.more.Broadcast()
+}
+
+// Read gives what is printed, from the attach on.
+func (c *console) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.ahead) == 0 {
+		if c.over {
+			return 0, io.EOF
+		}
+		c.more.Wait()
+	}
+	n := copy(p, c.ahead)
+	c.ahead = c.ahead[n:]
+	return n, nil
+}
+
+// Write types.
+func (c *console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return 0, io.ErrClosedPipe
+	}
+	if asksPassword(c.prompt) {
+		c.hidden = true
+	}
+	c.count += uint64(len(p))
+	for _, b := range p {
+		if !c.hidden && len(c.typed) < maxTyped {
+			c.typed = append(c.typed, b)
+		}
+		if b == '\r' || b == '\n' {
+			if c.hidden {
+				c.typed = append(c.typed, "[hidden]\n"...)
+				c.hidden, c.prompt = false, nil
+			}
+		}
+	}
+	c.mu.Unlock()
+	return c.m.Console().Write(p)
+}
+
+// asksPassword tells whether what was printed last asks for something that must
+// not be kept.
+func asksPassword(printed []byte) bool {
+	last := printed[bytes.LastIndexByte(printed, '\n')+1:]
+	low := strings.ToLower(string(last))
+	return strings.HasSuffix(strings.TrimSpace(low), ":") && (strings.Contains(low, "password") || strings.Contains(low, "passphrase"))
+}
+
+// Close detaches, and logs what was typed.
+func (c *console) Close() error {
+	c.mu.Lock()
+	if c.over {
+		c.mu.Unlock()
+		return nil
+	}
+	c.over = true
+	if c.done == nil {
+		c.done = make(chan struct{})
+	}
+	close(c.done)
+	typed, count := string(c.typed), c.count
+	c.more.Broadcast()
+	c.mu.Unlock()
+	c.detach()
+	c.heat.say(event.ConsoleDetached{Territory: c.territory, Machine: c.m.Name(), Author: c.author, Bytes: count,
+		Input: text.Block(strings.ReplaceAll(typed, "\r", "\n"))})
+	c.heat.desks.Done()
+	return nil
+}
+
+func words(s string) string { return text.Line(s[:min(len(s), maxWords)]) }

@@ -1,0 +1,324 @@
+// Package heat runs whole heats: machines, gateways, players, the referee and
+// the recording. It hides the order in which they start and end.
+//
+// Promises:
+//
+//   - Whatever happens (a seat that does not start, a context that ends at any
+//     stage, a full disk), everything that a heat started has ended when Run
+//     returns, and its folder is closed and says how far it got.
+//   - A seat that does not start is out of the race, charged to the arena when
+//     its set-up failed and to the controller otherwise; the others race on. A
+//     heat without any seat is aborted.
+//   - At the freeze players are told to stop, and have the manifest's drain time
+//     to leave their artefacts; nothing of that changes the outcome.
+package heat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"refbox/engine/agent"
+	"refbox/engine/arena"
+	"refbox/engine/control"
+	"refbox/engine/event"
+	"refbox/engine/probe"
+	"refbox/engine/recording"
+	"refbox/engine/referee"
+	"refbox/vm"
+)
+
+// Config describes a heat.
+type Config struct {
+	Package *arena.Package
+	Driver  vm.Driver
+	Dir     string // the recording's folder; made; must not hold a heat
+	// Runtime is where sockets and passwords live while the heat runs; "" is
+	// XDG_RUNTIME_DIR, or the folder for temporary files.
+	Runtime string
+	// Players are the adapters that can be run here; script is always there.
+	Players agent.Registry
+	Cold    bool   // boot the machines instead of resuming their prepared state
+	Version string // of refbox, for the provenance
+	// Progress hears of the set-up. It is called from several goroutines.
+	Progress func(Progress)
+}
+
+// Progress is a step of the set-up.
+type Progress struct {
+	Territory string // "" for the whole heat
+	Step      string
+	Done      float64 // in [0,1], negative when unknown
+}
+
+// Result is what came of a heat.
+type Result struct {
+	Dir     string
+	Aborted bool
+	Outcome referee.Outcome // valid unless Aborted
+	Notes   []arena.Note
+}
+
+// Run runs a heat to its end. The error is the reason of an abort, or what went
+// wrong with the recording; a heat that ctx ended after its outcome has both an
+// outcome and an error.
+func Run(ctx context.Context, cfg Config) (Result, error) { return New(cfg).Run(ctx) }
+
+// ended is the cause of a heat that a person ended.
+type ended struct{ author, reason string }
+
+func (e ended) Error() string { return fmt.Sprintf("ended by %s: %s", e.author, e.reason) }
+
+// Heat is one heat. It is its own referee's desk. Run is called once.
+type Heat struct {
+	cfg    Config
+	secret probe.Secret
+	slow   float64
+
+	rec   *recording.Writer
+	zero  atomic.Pointer[time.Time]
+	mu    sync.Mutex // of the log: groups of events are not interleaved
+	froze *uint64
+
+	seats []*seat
+	notes []arena.Note
+
+	race atomic.Pointer[referee.Race]
+
+	endMu sync.Mutex
+	end   context.CancelCauseFunc
+	early *ended // End was called before Run
+	desks sync.WaitGroup
+}
+
+var _ control.Desk = (*Heat)(nil)
+
+// New prepares a heat; nothing is started or written before Run.
+func New(cfg Config) *Heat {
+	if cfg.Progress == nil {
+		cfg.Progress = func(Progress) {}
+	}
+	return &Heat{cfg: cfg, secret: probe.NewSecret(), slow: 1}
+}
+
+// clock is the heat's clock: 0 until the race begins.
+func (h *Heat) clock() uint64 {
+	z := h.zero.Load()
+	if z == nil {
+		return 0
+	}
+	return uint64(time.Since(*z).Milliseconds())
+}
+
+// Append writes events, one after the other, on one reading of the clock, which
+// stands still from match_finished on.
+func (h *Heat) Append(bodies ...event.Body) (uint64, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := h.clock()
+	if h.froze != nil {
+		at = *h.froze
+	}
+	for _, b := range bodies {
+		if _, err := h.rec.Append(at, b); err != nil {
+			return at, err
+		}
+		if _, ok := b.(event.MatchFinished); ok {
+			h.froze = &at
+		}
+	}
+	return at, nil
+}
+
+// say is Append for what is told to the log from the side: the log's own error
+// is kept by the recorder and ends the race at the referee's next line.
+func (h *Heat) say(bodies ...event.Body) {
+	if _, err := h.Append(bodies...); err != nil {
+		slog.Warn("an event was not recorded", "kind", bodies[0].Kind(), "error", err)
+	}
+}
+
+// Evidence keeps what is behind a verdict.
+func (h *Heat) Evidence(territory, name string, n uint64, e probe.Evidence) (string, string, error) {
+	return h.rec.Evidence(territory, name, n, e)
+}
+
+// Run runs the heat.
+func (h *Heat) Run(ctx context.Context) (res Result, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	h.endMu.Lock()
+	h.end = cancel
+	if h.early != nil {
+		cancel(*h.early)
+	}
+	h.endMu.Unlock()
+
+	res.Dir = h.cfg.Dir
+	versions, err := h.cfg.Driver.Versions(ctx)
+	if err != nil {
+		return res, fmt.Errorf("the machines cannot be made: %w", err)
+	}
+	if versions["accel"] == "tcg" {
+		h.slow = emulationFactor
+	}
+	rules, err := h.rules()
+	if err != nil {
+		return res, err
+	}
+	if err := h.seat(); err != nil {
+		return res, err
+	}
+	res.Notes = h.notes
+	match, err := h.match(versions)
+	if err != nil {
+		return res, err
+	}
+	runtime, err := runtimeDir(h.cfg.Runtime)
+	if err != nil {
+		return res, err
+	}
+	defer os.RemoveAll(runtime)
+	h.rec, err = recording.Create(h.cfg.Dir, recording.Start{Match: match, Manifest: h.cfg.Package.Manifest, Seed: h.secret[:], Clock: h.clock})
+	if err != nil {
+		return res, err
+	}
+
+	// From here on the recording is always closed properly.
+	res.Outcome, err = h.run(ctx, runtime, rules)
+	res.Aborted = err != nil && !h.over()
+	if res.Aborted {
+		h.abort(ctx, err)
+	}
+	h.stopMachines()
+	h.endMu.Lock()
+	h.end = nil
+	h.endMu.Unlock()
+	h.desks.Wait()
+	if cerr := h.rec.Finish(); cerr != nil && err == nil {
+		err = cerr
+	}
+	return res, errors.Join(err, h.rec.Close())
+}
+
+func (h *Heat) over() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.froze != nil
+}
+
+// run is everything between the recording's creation and its end. Players and
+// gateways have ended when it returns; machines have not.
+func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (referee.Outcome, error) {
+	began := time.Now()
+	if err := h.startSeats(ctx, runtime); err != nil {
+		return referee.Outcome{}, err
+	}
+	defer h.closeGateways()
+	if err := h.open(time.Since(began)); err != nil {
+		return referee.Outcome{}, err
+	}
+	var probes []*probe.Seat
+	for _, s := range h.seats {
+		if s.failed == nil {
+			probes = append(probes, s.probe)
+		}
+	}
+	defer func() {
+		for _, p := range probes {
+			p.Close()
+		}
+	}()
+	race := referee.New(rules, probes, h, h.clock)
+	h.race.Store(race)
+	now := time.Now()
+	h.zero.Store(&now)
+	players := h.startPlayers(ctx, now.Add(rules.Duration))
+	out, err := race.Run(ctx)
+	if err != nil {
+		players.stop(err)
+		players.wait(ctx, abortGrace)
+		return out, err
+	}
+	for _, s := range h.seats {
+		if s.failed != nil {
+			out.Seats = append(out.Seats, referee.Standing{Territory: s.id(), State: "unavailable", Rank: len(out.Seats) + 1})
+		}
+	}
+	return out, h.drain(ctx, players, out)
+}
+
+// emulationFactor stretches the manifest's and the probes' timeouts when the
+// machines are emulated: without hardware help a guest computes several times
+// slower. It is recorded in match.json.
+const emulationFactor = 3
+
+func (h *Heat) rules() (referee.Rules, error) {
+	m := h.cfg.Package.Manifest
+	if m.Build == nil {
+		return referee.Rules{}, fmt.Errorf("arena %s: only build races can be run", m.Arena.ID)
+	}
+	r := referee.Rules{Completion: m.Build.CompletionMilestone, StopOnFirstDurable: m.Build.StopOnFirstDurable,
+		Duration: m.Duration(), Tick: m.Tick()}
+	for _, ms := range m.Build.Milestones {
+		file := h.cfg.Package.Verifier(ms.ID)
+		v, err := probe.Load(h.cfg.Package.FS, file)
+		if err != nil {
+			return r, fmt.Errorf("arena %s: milestone %s: %w", m.Arena.ID, ms.ID, err)
+		}
+		r.Milestones = append(r.Milestones, referee.Milestone{ID: ms.ID, DependsOn: ms.DependsOn, Operation: ms.Operation,
+			Timeout: time.Duration(float64(ms.Timeout()) * h.slow), Points: ms.Points, Required: ms.Required,
+			Verifier: v, File: file})
+	}
+	return r, nil
+}
+
+// runtimeDir makes a private folder with a short name: a Unix socket's path has
+// at most 107 bytes.
+func runtimeDir(base string) (string, error) {
+	base = cmp.Or(base, os.Getenv("XDG_RUNTIME_DIR"), os.TempDir())
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return "", fmt.Errorf("runtime folder: %w", err)
+	}
+	dir, err := os.MkdirTemp(base, "refbox-")
+	if err != nil {
+		return "", fmt.Errorf("runtime folder: %w", err)
+	}
+	if len(filepath.Join(dir, "0", "0123456789012345678901234567890123456789")) > 107 {
+		os.Remove(dir)
+		return "", fmt.Errorf("runtime folder %s: its path is too long for sockets; set XDG_RUNTIME_DIR to a shorter one", base)
+	}
+	return dir, nil
+}
+
+// abort closes the log of a heat that has no outcome.
+func (h *Heat) abort(ctx context.Context, cause error) {
+	reason := cause.Error()
+	var bodies []event.Body
+	var e ended
+	switch {
+	case errors.As(context.Cause(ctx), &e):
+		bodies = append(bodies, event.RefereeRuling{Ruling: "heat_ended", Author: e.author, Reason: e.reason})
+		reason = e.Error()
+	case ctx.Err() != nil:
+		reason = "operator interrupt"
+	}
+	from := "running"
+	if h.race.Load() == nil {
+		from = "preparing"
+	}
+	bodies = append(bodies, event.MatchStateChanged{From: from, To: "aborted"}, event.MatchFinished{Reason: reason})
+	h.say(bodies...)
+	for _, s := range h.seats {
+		if s.playing.Load() {
+			h.say(event.AgentTerminated{Agent: s.arena.Agent.ID, Reason: "the heat was aborted"})
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package heat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"refbox/engine/agent"
+	"refbox/engine/event"
+	"refbox/engine/referee"
+)
+
+// abortGrace is what players get to end in when a heat is aborted.
+const abortGrace = 3 * time.Second
+
+// players are the running players.
+type players struct {
+	heat   *Heat
+	cancel context.CancelCauseFunc
+	ends   chan playerEnd // of those that have not been taken out
+	left   map[*seat]bool
+	live   sync.WaitGroup
+
+	mu     sync.Mutex
+	frozen bool // results are the drain's
+}
+
+type playerEnd struct {
+	seat   *seat
+	result agent.Result
+}
+
+// errFrozen is the cause with which players are told to stop at the freeze.
+var errFrozen = errors.New("the heat is over")
+
+func (h *Heat) startPlayers(ctx context.Context, deadline time.Time) *players {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p := &players{heat: h, cancel: cancel, ends: make(chan playerEnd, len(h.seats)), left: map[*seat]bool{}}
+	for _, s := range h.seats {
+		if s.failed != nil {
+			continue
+		}
+		p.left[s] = true
+		s.playing.Store(true)
+		p.live.Go(func() {
+			r := s.play(ctx, deadline)
+			p.mu.Lock()
+			frozen := p.frozen
+			if !frozen && ctx.Err() == nil {
+				s.finished(r) // before the outcome: it has its own clock
+			}
+			p.mu.Unlock()
+			p.ends <- playerEnd{s, r}
+		})
+	}
+	return p
+}
+
+// play lets the seat's player play. What goes wrong is the result's.
+func (s *seat) play(ctx context.Context, deadline time.Time) agent.Result {
+	dir := s.recordDir()
+	login := s.gateway.Login()
+	login.PasswordFile = filepath.Join(s.dir, "password")
+	if err := os.WriteFile(login.PasswordFile, []byte(s.password+"\n"), 0o600); err != nil {
+		return agent.Result{Status: agent.HarnessError, Summary: err.Error()}
+	}
+	a := s.arena.Agent
+	r, err := agent.Run(ctx, s.player, agent.Seat{Territory: s.id(), Agent: a.ID, Model: a.Model, ReasoningEffort: a.ReasoningEffort,
+		Budget: agent.Budget{ResourceUnits: a.Budget.ResourceUnits, MaxCostMicroUSD: a.Budget.MaxCostMicroUSD},
+		Login:  login, Brief: filepath.Join(dir, "brief.md"), Deadline: deadline, Dir: dir}, s)
+	if err != nil {
+		r.Summary = strings.TrimSpace(r.Summary + "\n" + err.Error())
+	}
+	return r
+}
+
+// finished logs how a player ended.
+func (s *seat) finished(r agent.Result) {
+	if !s.playing.CompareAndSwap(true, false) {
+		return
+	}
+	s.Usage(r.Usage)
+	if r.Status == agent.BudgetExceeded {
+		s.heat.say(event.LimitReached{Agent: s.arena.Agent.ID, Limit: "cost", Detail: r.Summary})
+	}
+	s.heat.say(r.Event(s.arena.Agent.ID))
+}
+
+// stop tells the players to stop.
+func (p *players) stop(cause error) {
+	p.mu.Lock()
+	p.frozen = true
+	p.mu.Unlock()
+	p.cancel(cause)
+}
+
+// wait collects players until all have ended, or for at most d, or until ctx
+// ends when it has not already. It returns those that ended, in that order.
+func (p *players) wait(ctx context.Context, d time.Duration, each ...func(playerEnd)) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	done := ctx.Done()
+	if ctx.Err() != nil {
+		done = nil
+	}
+	for len(p.left) > 0 {
+		select {
+		case e := <-p.ends:
+			delete(p.left, e.seat)
+			for _, f := range each {
+				f(e)
+			}
+		case <-done:
+			done = nil
+			timer.Reset(abortGrace)
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// drain collects what players leave after the freeze.
+func (h *Heat) drain(ctx context.Context, p *players, out referee.Outcome) error {
+	p.stop(errFrozen)
+	pending := 0
+	for s := range p.left {
+		if s.playing.Load() {
+			pending++
+		}
+	}
+	limit := h.cfg.Package.Manifest.Drain()
+	h.say(event.PostMatchDrainStarted{TimeoutMS: uint64(limit.Milliseconds()), PendingAgents: uint64(pending)})
+	durable := map[string]bool{}
+	for _, s := range out.Seats {
+		durable[s.Territory] = s.State == "durable"
+	}
+	outraced := "the heat ended without a winner; build ended at the frozen clock"
+	switch {
+	case out.Winner != "":
+		outraced = out.Winner + " reached durable first; build ended at the frozen clock"
+	case len(out.DeadHeat) > 0:
+		outraced = strings.Join(out.DeadHeat, " and ") + " reached durable in a dead heat; build ended at the frozen clock"
+	}
+	captured := 0
+	p.wait(ctx, limit, func(e playerEnd) {
+		if !e.seat.playing.Load() {
+			return // ended before the freeze
+		}
+		captured++
+		agentID := e.seat.arena.Agent.ID
+		cut := e.result.Status == agent.Interrupted || e.result.Status == agent.TimedOut
+		switch {
+		case cut && durable[e.seat.id()]:
+			e.seat.Usage(e.result.Usage)
+			e.seat.playing.Store(false)
+			h.say(event.AgentInterrupted{Agent: agentID, Source: "arena", Detail: "the heat was over: the seat was durable"})
+		case cut:
+			e.seat.Usage(e.result.Usage)
+			e.seat.playing.Store(false)
+			h.say(event.AgentOutraced{Agent: agentID, Reason: outraced})
+		default:
+			e.seat.finished(e.result)
+			if e.result.Status == agent.Completed && !durable[e.seat.id()] {
+				h.say(event.AgentOutraced{Agent: agentID, Reason: outraced})
+			}
+		}
+	})
+	// Without a door nothing of a player reaches a machine any more.
+	h.closeGateways()
+	var late []string
+	for s := range p.left {
+		if s.playing.CompareAndSwap(true, false) {
+			late = append(late, s.arena.Agent.ID)
+		}
+	}
+	slices.Sort(late)
+	for _, id := range late {
+		h.say(event.AgentTerminated{Agent: id, Reason: "post-match drain deadline expired"})
+	}
+	p.wait(ctx, abortGrace)
+	h.say(event.PostMatchDrainFinished{CapturedAgents: uint64(captured), TerminatedAgents: uint64(len(late))})
+	if len(p.left) > 0 {
+		return fmt.Errorf("%d players did not end when they were told to", len(p.left))
+	}
+	return context.Cause(ctx)
+}
+
+// Usage charges what a player used since it last said so.
+func (s *seat) Usage(u agent.Usage) {
+	s.usageMu.Lock()
+	defer s.usageMu.Unlock()
+	last := s.usage
+	e := event.UsageCharged{Agent: s.arena.Agent.ID, ResourceUnits: u.ResourceUnits - min(u.ResourceUnits, last.ResourceUnits),
+		InputTokens: delta(u.InputTokens, last.InputTokens), OutputTokens: delta(u.OutputTokens, last.OutputTokens),
+		CostMicroUSD: delta(u.CostMicroUSD, last.CostMicroUSD)}
+	if e.ResourceUnits == 0 && zero(e.InputTokens) && zero(e.OutputTokens) && zero(e.CostMicroUSD) {
+		return
+	}
+	s.usage = u
+	if err := s.heat.rec.Artifact(s.id(), "usage.json", u); err != nil {
+		slog.Warn("usage was not recorded", "territory", s.id(), "error", err)
+	}
+	s.heat.say(e)
+}
+
+// Note is a player's remark about itself; it decides nothing.
+func (s *seat) Note(string) {}
+
+func delta(now, last *uint64) *uint64 {
+	if now == nil {
+		return nil
+	}
+	d := *now
+	if last != nil {
+		d -= min(d, *last)
+	}
+	return &d
+}
+
+func zero(p *uint64) bool { return p == nil || *p == 0 }

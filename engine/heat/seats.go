@@ -1,0 +1,312 @@
+package heat
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"refbox/engine/agent"
+	"refbox/engine/arena"
+	"refbox/engine/event"
+	"refbox/engine/probe"
+	"refbox/engine/recording"
+	"refbox/vm"
+)
+
+const (
+	startTime     = 2 * time.Minute  // of a seat's machines, before emulation's factor
+	setupTime     = 30 * time.Second // of a seat's own set-up
+	preflightTime = 30 * time.Second
+)
+
+// seat is one seat of the heat: its machines, its door and its player.
+type seat struct {
+	heat    *Heat
+	arena   arena.Seat
+	adapter string // as recorded, e.g. "script:careful"
+	note    string
+	player  agent.Player
+
+	cluster  vm.Cluster
+	probe    *probe.Seat
+	gateway  *agent.Gateway
+	password string
+	dir      string // in the runtime folder
+	failed   *failed
+
+	playing atomic.Bool
+	usageMu sync.Mutex
+	usage   agent.Usage // charged so far
+}
+
+// failed is why a seat is out before the start.
+type failed struct{ source, detail string }
+
+func (s *seat) id() string { return s.arena.Territory.ID }
+
+// seat decides who plays, and makes the players, so that what is misconfigured
+// is known before a machine starts.
+func (h *Heat) seat() error {
+	p := h.cfg.Package
+	seats, notes, err := p.Seats(func(adapter string) bool { _, ok := h.cfg.Players[adapter]; return ok })
+	if err != nil {
+		return err
+	}
+	h.notes = append(append(h.notes, p.Notes...), notes...)
+	for _, as := range seats {
+		s := &seat{heat: h, arena: as, adapter: as.Player}
+		for _, n := range h.notes {
+			if n.Territory == as.Territory.ID {
+				s.note = strings.TrimPrefix(s.note+"; "+n.Text, "; ")
+			}
+		}
+		if as.Script != "" {
+			data, err := fs.ReadFile(p.FS, as.Script)
+			if err != nil {
+				return fmt.Errorf("the script of %s: %w", as.Agent.ID, err)
+			}
+			script, err := agent.ParseScript(as.Script, data)
+			if err != nil {
+				return fmt.Errorf("the script of %s: %w", as.Agent.ID, err)
+			}
+			s.player = agent.ScriptPlayer(script)
+			s.adapter = arena.AdapterScript + ":" + strings.TrimSuffix(path.Base(as.Script), path.Ext(as.Script))
+		} else if s.player, err = h.cfg.Players.Player(as.Player); err != nil {
+			return fmt.Errorf("agent %s: %w", as.Agent.ID, err)
+		}
+		h.seats = append(h.seats, s)
+	}
+	return nil
+}
+
+// startSeats prepares the machines and starts every seat, all at the same time.
+// The error is that of the whole heat.
+func (h *Heat) startSeats(ctx context.Context, runtime string) error {
+	var wg sync.WaitGroup
+	for i, s := range h.seats {
+		s.dir = filepath.Join(runtime, strconv.Itoa(i))
+		wg.Go(func() {
+			if err := s.start(ctx); err != nil && s.failed == nil {
+				s.failed = &failed{"controller", err.Error()}
+			}
+		})
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var all []error
+	for _, s := range h.seats {
+		if s.failed == nil {
+			return nil
+		}
+		all = append(all, fmt.Errorf("%s: %s", s.id(), s.failed.detail))
+	}
+	return fmt.Errorf("no seat could be started: %w", errors.Join(all...))
+}
+
+func (s *seat) progress(step string, done float64) {
+	s.heat.cfg.Progress(Progress{Territory: s.id(), Step: step, Done: done})
+}
+
+// start takes a seat from nothing to a player's first login.
+func (s *seat) start(ctx context.Context) error {
+	h := s.heat
+	slow := func(d time.Duration) time.Duration { return time.Duration(float64(d) * h.slow) }
+	t, err := h.cfg.Driver.Prepare(ctx, s.arena.Spec, s.progress)
+	if err != nil {
+		return fmt.Errorf("prepare the machines: %w", err)
+	}
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		return err
+	}
+	s.password = randomText()
+	key, err := newKey()
+	if err != nil {
+		return err
+	}
+	s.progress("starting", -1)
+	sctx, cancel := context.WithTimeout(ctx, slow(startTime))
+	defer cancel()
+	s.cluster, err = h.cfg.Driver.Start(sctx, t, vm.Start{Name: s.id(), Password: s.password, AuthorizedKey: key.PublicKey(),
+		Cold: h.cfg.Cold, Dir: s.dir, Console: s.console})
+	if err != nil {
+		return fmt.Errorf("start the machines: %w", err)
+	}
+	s.progress("setting up", -1)
+	if err := s.setUp(ctx, slow(setupTime)); err != nil {
+		s.failed = &failed{"arena", err.Error()}
+		return err
+	}
+	dial := agent.DialCluster(s.cluster, key)
+	s.progress("logging in", -1)
+	pctx, cancel := context.WithTimeout(ctx, slow(preflightTime))
+	defer cancel()
+	if err := s.preflight(pctx, dial); err != nil {
+		return err
+	}
+	if err := s.open(dial); err != nil {
+		return err
+	}
+	s.progress("ready", 1)
+	return nil
+}
+
+// setUp gives the seat's machines their values.
+func (s *seat) setUp(ctx context.Context, limit time.Duration) error {
+	guest := s.heat.cfg.Package.Guest()
+	if len(guest.Seat) == 0 {
+		return nil
+	}
+	values := map[string]arena.Record{}
+	for _, v := range guest.Values {
+		d := s.heat.secret.Seat(s.id(), v.Name)
+		values[v.Name] = arena.Record{ID: d.ID, Value: d.Value}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for _, m := range s.cluster.Machines() {
+		res, err := m.Guest().Run(ctx, guest.Seat, arena.SeatInput(values))
+		if err != nil {
+			return fmt.Errorf("set up machine %s: %w", m.Name(), err)
+		}
+		if res.Exit != 0 {
+			return fmt.Errorf("set up machine %s: %s exited with %d: %.500s", m.Name(), guest.Seat[0], res.Exit, res.Stderr)
+		}
+	}
+	return nil
+}
+
+// preflight waits until every machine lets the gateway in.
+func (s *seat) preflight(ctx context.Context, dial agent.Dial) error {
+	for _, m := range s.cluster.Machines() {
+		for {
+			c, err := dial(ctx, m.Name())
+			if err == nil {
+				c.Close()
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("machine %s does not let the gateway in: %w", m.Name(), err)
+			case <-m.Done():
+				return fmt.Errorf("machine %s has ended: %w", m.Name(), err)
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+// open opens the seat's door and its probes.
+func (s *seat) open(dial agent.Dial) error {
+	h := s.heat
+	var names []string
+	for _, m := range s.cluster.Machines() {
+		names = append(names, m.Name())
+	}
+	var err error
+	s.gateway, err = agent.Open(agent.Config{Machines: names, Dial: dial, Observer: &observer{s: s, casts: map[uint64]*recording.CastWriter{}}, Password: s.password})
+	if err != nil {
+		return fmt.Errorf("open the gateway: %w", err)
+	}
+	s.probe, err = probe.NewSeat(probe.Config{Territory: s.id(), ServicePort: int(s.arena.Territory.Service.Port), Machines: s.cluster.Machines(),
+		Secret: h.secret, Password: s.password, Clock: h.clock, Slow: h.slow,
+		Rebooted: func(machine string) { s.gateway.Drop(machine, "the referee rebooted the machine") }})
+	return err
+}
+
+// open writes the log's first lines, all at clock 0.
+func (h *Heat) open(took time.Duration) error {
+	start := "prepared"
+	if h.cfg.Cold {
+		start = "cold"
+	}
+	prepared := event.HeatPrepared{Driver: h.cfg.Driver.Kind(), Start: start, TookMS: uint64(took.Milliseconds())}
+	var states, territories, agents []event.Body
+	byAgent := map[string]*seat{}
+	for _, s := range sortedByID(h.seats) {
+		if s.failed != nil {
+			states = append(states, event.SeatUnavailable{Territory: s.id(), Source: s.failed.source, Detail: s.failed.detail},
+				event.CompetitorStateChanged{Territory: s.id(), From: "preparing", To: "unavailable", Reason: s.failed.detail})
+			continue
+		}
+		states = append(states, event.CompetitorStateChanged{Territory: s.id(), From: "preparing", To: "building", Reason: "SSH preflight passed"})
+	}
+	for _, s := range h.seats {
+		var names []string
+		for _, m := range s.arena.Spec.Machines {
+			names = append(names, m.Name)
+		}
+		prepared.Seats = append(prepared.Seats, event.PreparedSeat{Territory: s.id(), Machines: names, Agent: s.arena.Agent.ID, Adapter: s.adapter, Note: s.note})
+		territories = append(territories, event.TerritoryRegistered{Territory: s.id(), Class: s.arena.Class.ID, Agent: s.arena.Agent.ID})
+		byAgent[s.arena.Agent.ID] = s
+	}
+	for _, a := range h.cfg.Package.Manifest.Agents {
+		if s := byAgent[a.ID]; s != nil && s.failed == nil {
+			agents = append(agents, event.AgentStarted{Agent: a.ID, Territory: a.Territory, Model: a.Model})
+		}
+	}
+	bodies := []event.Body{prepared, event.MatchStateChanged{From: "preparing", To: "running"}}
+	bodies = append(append(append(bodies, states...), territories...), agents...)
+	for _, s := range h.seats {
+		brief, err := h.cfg.Package.Brief(s.id())
+		if err == nil {
+			err = h.rec.Brief(s.id(), brief)
+		}
+		if err != nil {
+			return fmt.Errorf("brief of %s: %w", s.id(), err)
+		}
+	}
+	_, err := h.Append(bodies...)
+	return err
+}
+
+func (h *Heat) closeGateways() {
+	var wg sync.WaitGroup
+	for _, s := range h.seats {
+		if s.gateway != nil {
+			wg.Go(func() { s.gateway.Close() })
+		}
+	}
+	wg.Wait()
+}
+
+func (h *Heat) stopMachines() {
+	var wg sync.WaitGroup
+	for _, s := range h.seats {
+		if s.cluster != nil {
+			wg.Go(func() { s.cluster.Close() })
+		}
+	}
+	wg.Wait()
+}
+
+// randomText is a password: 160 random bits.
+func randomText() string {
+	var b [20]byte
+	rand.Read(b[:])
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))
+}
+
+func newKey() (ssh.Signer, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	return ssh.NewSignerFromSigner(private)
+}
