@@ -36,16 +36,17 @@ func ascii(r rune) byte {
 	return '?'
 }
 
-// asciiBox maps U+2500 to U+257F: light lines, then heavy ones as "=" and "#", dashed as "." and ":".
+// asciiBox maps U+2500 to U+257F. The five line styles of links stay apart in both
+// directions: light - |, heavy # #, double = ", dotted . :, dashed _ !
 const asciiBox = "" +
-	"-=|#.:::.:::++++" +
+	"-#|#.#:#.#:#++++" +
 	"++++++++++++++++" +
 	"++++++++++++++++" +
 	"++++++++++++++++" +
-	"++++++++++++.:::" +
-	"=#++++++++++++++" +
+	"++++++++++++_#!#" +
+	"=\"++++++++++++++" +
 	"++++++++++++++++" +
-	"+/\\X-|-|=#=#-|-|"
+	"+/\\X-|-|####-|-|"
 
 func asciiGlyph(r rune) (byte, bool) {
 	switch r {

@@ -125,7 +125,7 @@ func TestASCIIKeepsTheStatesApart(t *testing.T) {
 	if len(asciiBox) != 0x80 {
 		t.Fatalf("the box table has %d entries", len(asciiBox))
 	}
-	for r, want := range map[rune]byte{'─': '-', '│': '|', '╭': '+', '╰': '+', '╯': '+', '┼': '+', '━': '=', '┃': '#', '┄': '.', '┊': ':', '═': '=', '║': '#', '╴': '-', '╵': '|', '╱': '/', 'é': 'e', 'Ł': '?', 'ﬁ': 'f', '▸': '>', '…': '~', 'カ': '?'} {
+	for r, want := range map[rune]byte{'─': '-', '│': '|', '╭': '+', '╰': '+', '╯': '+', '┼': '+', '━': '#', '┃': '#', '┄': '.', '┊': ':', '═': '=', '║': '"', '╌': '_', '╎': '!', '╴': '-', '╵': '|', '╱': '/', 'é': 'e', 'Ł': '?', 'ﬁ': 'f', '▸': '>', '…': '~', 'カ': '?'} {
 		if got := ascii(r); got != want {
 			t.Errorf("ascii(%c) = %c, want %c", r, got, want)
 		}

@@ -1,0 +1,511 @@
+package topology
+
+import (
+	"strings"
+
+	"refbox/engine/text"
+	"refbox/tui/canvas"
+)
+
+// attempt is one way to show a graph: a form, how long a name line may get (0: as long
+// as it is), whether names take two lines, and the room between nodes.
+type attempt struct {
+	form Form
+	most int
+	wrap bool
+	room spacing
+}
+
+// attempts are tried from the richest to the poorest.
+var attempts = []attempt{
+	{Full, 0, false, spacing{4, 2, 9, 3, 2, 1}},
+	{Full, 0, false, spacing{3, 1, 7, 2, 1, 0}},
+	{Boxed, 0, false, spacing{3, 2, 7, 2, 1, 1}},
+	{Boxed, 0, false, spacing{3, 1, 5, 2, 1, 0}},
+	{Chip, 0, false, spacing{4, 1, 6, 2, 2, 1}},
+	{Chip, 0, false, spacing{3, 1, 4, 2, 1, 0}},
+	{Tight, 0, true, spacing{3, 1, 4, 2, 1, 0}},
+	{Tight, 0, false, spacing{2, 1, 3, 2, 0, 0}},
+	{Tight, 0, true, spacing{2, 1, 3, 1, 0, 0}},
+	{Tight, 9, true, spacing{2, 1, 3, 1, 0, 0}},
+	{Tight, 7, true, spacing{2, 1, 3, 1, 0, 0}},
+	{Tight, 5, false, spacing{2, 1, 3, 1, 0, 0}},
+}
+
+// What counts against an attempt, beside what its ways cost: calm lines are worth
+// something, whole names more, a link that is drawn at all the most.
+const (
+	badLost = 600
+	badCut  = 150
+	badForm = 120 // a step down in form
+)
+
+// maxRoutings bounds the time of one Compute: so many placements get routed, on areas
+// of up to smallArea cells; fewer on larger ones, where the first mostly serve.
+const (
+	maxRoutings = 16
+	smallArea   = 1200
+)
+
+// Compute lays g out on w × h cells. It takes a few milliseconds: keep the result for
+// as long as graph and size stay.
+func Compute(g Graph, w, h int) Layout {
+	l := Layout{W: max(0, w), H: max(0, h), Graph: g, Boxes: make([]Box, len(g.Nodes)), Paths: make([]Path, len(g.Links))}
+	if len(g.Nodes) == 0 || l.W == 0 || l.H == 0 {
+		return l
+	}
+	ends := g.ends()
+	for rows := 0; rows <= l.H/2; {
+		best, ok := tryAll(g, ends, l.W, l.H-rows)
+		if !ok {
+			break
+		}
+		notes := best.notes()
+		if len(notes) <= rows {
+			best.addNotes(notes, l.H-rows)
+			best.H = l.H
+			return best
+		}
+		if rows > 0 && len(notes) > 2*rows {
+			break
+		}
+		rows = len(notes)
+	}
+	return list(l, ends)
+}
+
+// ends returns the two nodes of each link, -1 where the id is unknown.
+func (g Graph) ends() [][2]int {
+	at := make(map[string]int, len(g.Nodes))
+	for i, n := range g.Nodes {
+		if _, dup := at[n.ID]; !dup {
+			at[n.ID] = i
+		}
+	}
+	ends := make([][2]int, len(g.Links))
+	for i, l := range g.Links {
+		for k, id := range [2]string{l.From, l.To} {
+			n, ok := at[id]
+			if !ok {
+				n = -1
+			}
+			ends[i][k] = n
+		}
+	}
+	return ends
+}
+
+// tryAll returns the first attempt that draws everything, else the one that leaves
+// out the least; false if the nodes do not fit in any.
+func tryAll(g Graph, ends [][2]int, w, h int) (Layout, bool) {
+	linked := make(map[[2]int]bool, len(ends))
+	for _, e := range ends {
+		linked[e] = true
+	}
+	var best Layout
+	bestBad, found, routings := 0, false, maxRoutings
+	if w*h > smallArea {
+		routings = max(4, maxRoutings*smallArea/(w*h))
+	}
+	for _, a := range attempts {
+		for _, align := range [2]bool{true, false} {
+			l, sizes := a.layout(g, w, h)
+			bad := int(a.form) * badForm
+			for i, n := range g.Nodes {
+				if len(l.Boxes[i].Lines) == 1 && l.Boxes[i].Lines[0] == n.name() {
+					continue
+				}
+				bad += badCut / 5
+				if strings.Contains(strings.Join(l.Boxes[i].Lines, ""), text.Ellipsis) {
+					bad += badCut
+				}
+			}
+			if routings == 0 || found && bad >= bestBad || crowded(sizes, a.form, w, h) {
+				continue
+			}
+			rects, ok := place(g, sizes, linked, w, h, a.room, align)
+			if !ok {
+				continue
+			}
+			routings--
+			for i := range rects {
+				l.Boxes[i].Rect = rects[i]
+			}
+			paths, lost, cost := routeAll(w, h, rects, a.form, ends)
+			l.Paths = paths
+			bad += int(cost) + (lost+l.placeLabels())*badLost
+			if !found || bad < bestBad {
+				best, bestBad, found = l, bad, true
+			}
+		}
+	}
+	return best, found
+}
+
+// crowded keeps the rich forms for areas with room around them.
+func crowded(sizes []Point, f Form, w, h int) bool {
+	area := 0
+	for _, s := range sizes {
+		area += s.X * s.Y
+	}
+	share := 100
+	switch f {
+	case Full:
+		share = 22
+	case Boxed:
+		share = 36
+	}
+	return area*100 > share*w*h
+}
+
+// layout returns an empty layout of the attempt and the sizes of its nodes.
+func (a attempt) layout(g Graph, w, h int) (Layout, []Point) {
+	l := Layout{W: w, H: h, Form: a.form, Graph: g, Boxes: make([]Box, len(g.Nodes)), Paths: make([]Path, len(g.Links))}
+	sizes := make([]Point, len(g.Nodes))
+	for i, n := range g.Nodes {
+		lines := nameLines(n.name(), a.most, a.wrap)
+		wide := 0
+		for _, s := range lines {
+			wide = max(wide, text.Width(s))
+		}
+		l.Boxes[i].Lines = lines
+		switch a.form {
+		case Full:
+			sizes[i] = Point{max(wide+4, len(n.kindWord())+5, len("verifying")+4), 4}
+		case Boxed:
+			sizes[i] = Point{max(wide+4, len(n.kindWord())+5), 3}
+		case Chip:
+			sizes[i] = Point{wide + 4, len(lines)}
+		default:
+			sizes[i] = Point{wide + 3, len(lines)}
+		}
+	}
+	return l, sizes
+}
+
+func (n Node) name() string {
+	if n.Name == "" {
+		return n.ID
+	}
+	return n.Name
+}
+
+// kindWord is the word in a node's outline.
+func (n Node) kindWord() string {
+	for _, k := range NodeKinds() {
+		if n.Kind == k {
+			return string(k)
+		}
+	}
+	return string(Service)
+}
+
+// nameLines returns a name on one line, or on two if wrap is set and that is narrower;
+// each line cut with "…" to most cells, if most is not 0.
+func nameLines(name string, most int, wrap bool) []string {
+	lines := []string{name}
+	if words := strings.Fields(name); wrap && len(words) > 1 && text.Width(name) > 7 {
+		best := text.Width(name)
+		for i := 1; i < len(words); i++ {
+			a, b := strings.Join(words[:i], " "), strings.Join(words[i:], " ")
+			if wide := max(text.Width(a), text.Width(b)); wide < best {
+				best, lines = wide, []string{a, b}
+			}
+		}
+	}
+	if most > 0 {
+		for i := range lines {
+			lines[i] = text.Truncate(lines[i], most, text.Ellipsis)
+		}
+	}
+	return lines
+}
+
+// notes returns the lines that name what is not drawn: links without a way, labels
+// without a place.
+func (l *Layout) notes() [][]Words {
+	placed := make(map[int]bool, len(l.Texts))
+	for _, t := range l.Texts {
+		placed[t.Link] = true
+	}
+	var items []Words
+	for i, k := range l.Graph.Links {
+		if l.Paths[i] != nil && (k.Label == "" || placed[i]) {
+			continue
+		}
+		items = append(items, Words{Text: l.sentence(i), Link: i})
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	return flow(items, l.W)
+}
+
+// sentence says a link in words, its line style between the names, no wider than W.
+func (l *Layout) sentence(i int) string {
+	k := l.Graph.Links[i]
+	h, _ := k.Kind.Line()
+	arrow := " " + string(h) + string(h) + "▸ "
+	from, to, label := l.nodeName(k.From), l.nodeName(k.To), ""
+	if k.Label != "" {
+		label = ": " + k.Label
+	}
+	room := l.W - text.Width(arrow)
+	if text.Width(from)+text.Width(to)+text.Width(label) > room {
+		label = text.Truncate(label, max(0, min(room/3, room-8)), text.Ellipsis)
+		room -= text.Width(label)
+		f := min(text.Width(from), max(room/2, room-text.Width(to)))
+		from = text.Truncate(from, f, text.Ellipsis)
+		to = text.Truncate(to, room-text.Width(from), text.Ellipsis)
+	}
+	return text.Truncate(from+arrow+to+label, l.W, text.Ellipsis)
+}
+
+func (l *Layout) nodeName(id string) string {
+	for _, n := range l.Graph.Nodes {
+		if n.ID == id {
+			return n.name()
+		}
+	}
+	return id + "?"
+}
+
+// flow breaks items into lines of w cells, two blanks between items.
+func flow(items []Words, w int) [][]Words {
+	var lines [][]Words
+	x := w
+	for _, it := range items {
+		wide := text.Width(it.Text)
+		if x > 0 && x+2+wide > w || len(lines) == 0 {
+			lines, x = append(lines, nil), 0
+		}
+		if x > 0 {
+			x += 2
+		}
+		it.X = x
+		lines[len(lines)-1] = append(lines[len(lines)-1], it)
+		x += wide
+	}
+	return lines
+}
+
+func (l *Layout) addNotes(lines [][]Words, y int) {
+	for i, line := range lines {
+		for _, it := range line {
+			it.Y = y + i
+			l.Texts = append(l.Texts, it)
+		}
+	}
+}
+
+// placeLabels finds a place for every label of a drawn link and returns how many have
+// none.
+func (l *Layout) placeLabels() int {
+	busy := make([]bool, l.W*l.H)
+	for _, b := range l.Boxes {
+		for y := b.Y; y < b.Y+b.H; y++ {
+			for x := b.X; x < b.X+b.W; x++ {
+				busy[y*l.W+x] = true
+			}
+		}
+	}
+	uses := make([]int, l.W*l.H)
+	for _, p := range l.Paths {
+		for _, c := range p {
+			uses[c.Y*l.W+c.X]++
+			busy[c.Y*l.W+c.X] = true
+		}
+	}
+	lost := 0
+	for i, k := range l.Graph.Links {
+		if k.Label == "" || l.Paths[i] == nil {
+			continue
+		}
+		at, s, ok := l.labelPlace(l.Paths[i], k.Label, busy, uses)
+		if !ok {
+			lost++
+			continue
+		}
+		l.Texts = append(l.Texts, Words{at.X, at.Y, s, i})
+		for x := range text.Width(s) {
+			busy[at.Y*l.W+at.X+x] = true
+			uses[at.Y*l.W+at.X+x] = 2
+		}
+	}
+	return lost
+}
+
+// labelPlace looks for room on a horizontal run of the way, whole or cut; else beside it.
+func (l *Layout) labelPlace(p Path, label string, busy []bool, uses []int) (Point, string, bool) {
+	wide := text.Width(label)
+	from, length := -1, 0
+	for i := 0; i < len(p)-1; {
+		j := i
+		for j+1 < len(p)-1 && p[j+1].Y == p[i].Y && uses[p[j+1].Y*l.W+p[j+1].X] == 1 {
+			j++
+		}
+		if j-i+1 > length && uses[p[i].Y*l.W+p[i].X] == 1 {
+			from, length = i, j-i+1
+		}
+		i = j + 1
+	}
+	free := func(x, y, n int) bool {
+		if y < 0 || y >= l.H || x < 0 || x+n > l.W {
+			return false
+		}
+		for i := range n {
+			if busy[y*l.W+x+i] {
+				return false
+			}
+		}
+		return true
+	}
+	onRun := func(s string) (Point, string, bool) {
+		w := text.Width(s)
+		left := min(p[from].X, p[from+length-1].X) + (length-w)/2
+		return Point{left, p[from].Y}, s, true
+	}
+	if from >= 0 && length >= wide+4 {
+		return onRun(" " + label + " ")
+	}
+	if from >= 0 && length >= wide+2 {
+		return onRun(label)
+	}
+	for _, c := range p[:len(p)-1] {
+		for _, try := range []Point{{c.X + 2, c.Y}, {c.X - wide - 1, c.Y}, {c.X - wide/2, c.Y - 1}, {c.X - wide/2, c.Y + 1}} {
+			if free(try.X-1, try.Y, wide+1) {
+				return try, label, true
+			}
+		}
+	}
+	if from >= 0 && length >= 6 {
+		return onRun(text.Truncate(label, length-2, text.Ellipsis))
+	}
+	return Point{}, "", false
+}
+
+// list is the form for areas where no graph fits: numbered nodes, each followed by its
+// links as line style and number of the target.
+func list(l Layout, ends [][2]int) Layout {
+	l.Form, l.Paths = List, make([]Path, len(l.Graph.Links))
+	for _, most := range []int{0, 12, 9, 7, 5, 4, 3, 2} {
+		try := l
+		if try.fill(ends, most, most == 2) {
+			return try
+		}
+	}
+	return l
+}
+
+// fill writes the list with names of at most most cells. If force is set it writes what
+// fits and says how much is missing.
+func (l *Layout) fill(ends [][2]int, most int, force bool) bool {
+	l.Boxes, l.Texts = make([]Box, len(l.Graph.Nodes)), nil
+	number := func(i int) string { return itoa(i + 1) }
+	missing := 0
+	x, y := 0, 0
+	// take returns the place of n cells, on the next line if this one is full.
+	take := func(n, space int) (Point, bool) {
+		if x > 0 && x+space+n > l.W {
+			x, y = 0, y+1
+		} else if x > 0 {
+			x += space
+		}
+		last := 0
+		if force && y == l.H-1 {
+			last = len("…+99") + 1 // room for the count of what is missing
+		}
+		if y >= l.H || x+n+last > l.W {
+			return Point{}, false
+		}
+		at := Point{x, y}
+		x += n
+		return at, true
+	}
+	perLine := l.perLine(ends, most)
+	for i, n := range l.Graph.Nodes {
+		if perLine && i > 0 {
+			x, y = 0, y+1
+		}
+		name := n.name()
+		if most > 0 {
+			name = text.Truncate(name, most, text.Ellipsis)
+		}
+		num := number(i)
+		wide := text.Width(name) + 3
+		at, ok := take(len(num)+wide, 2)
+		if !ok {
+			missing++
+		} else {
+			l.Texts = append(l.Texts, Words{at.X, at.Y, num, -1})
+			l.Boxes[i] = Box{canvas.Rect{X: at.X + len(num), Y: at.Y, W: wide, H: 1}, []string{name}}
+		}
+		for k, e := range ends {
+			if e[0] != i {
+				continue
+			}
+			s := l.shortLink(k, e[1])
+			if most > 0 && text.Width(s) > most+4 {
+				s = text.Truncate(s, most+4, text.Ellipsis)
+			}
+			if at, ok := take(text.Width(s), 1); ok {
+				l.Texts = append(l.Texts, Words{at.X, at.Y, s, k})
+			} else {
+				missing++
+			}
+		}
+	}
+	for k, e := range ends {
+		if e[0] >= 0 {
+			continue
+		}
+		s := l.sentence(k)
+		if at, ok := take(text.Width(s), 2); ok {
+			l.Texts = append(l.Texts, Words{at.X, at.Y, s, k})
+		} else {
+			missing++
+		}
+	}
+	if missing > 0 && force {
+		s := text.Truncate("…+"+itoa(missing), l.W, text.Ellipsis)
+		l.Texts = append(l.Texts, Words{l.W - text.Width(s), l.H - 1, s, -1})
+	}
+	return missing == 0 || force
+}
+
+func (l *Layout) shortLink(k, target int) string {
+	h, _ := l.Graph.Links[k].Kind.Line()
+	s := string(h) + "▸"
+	if target >= 0 {
+		s += itoa(target + 1)
+	} else {
+		s += l.Graph.Links[k].To + "?"
+	}
+	if label := l.Graph.Links[k].Label; label != "" {
+		s += ":" + label
+	}
+	return s
+}
+
+// perLine reports whether every node can have a line of its own.
+func (l *Layout) perLine(ends [][2]int, most int) bool {
+	if len(l.Graph.Nodes) > l.H {
+		return false
+	}
+	for i, n := range l.Graph.Nodes {
+		wide := text.Width(n.name())
+		if most > 0 {
+			wide = min(wide, most)
+		}
+		wide += 3 + len(itoa(i+1))
+		for k, e := range ends {
+			if e[0] == i {
+				wide += 1 + text.Width(l.shortLink(k, e[1]))
+			}
+		}
+		if wide > l.W {
+			return false
+		}
+	}
+	return true
+}
