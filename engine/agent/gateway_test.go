@@ -523,7 +523,13 @@ func TestClose(t *testing.T) {
 	client := enter(t, gw)
 	for range 5 {
 		s := command(t, client)
-		if err := s.Start("sleep 1000"); err != nil {
+		out, _ := s.StdoutPipe()
+		if err := s.Start("echo up; exec sleep 1000"); err != nil {
+			t.Fatal(err)
+		}
+		// Until a child of this process has become its program it holds a
+		// copy of our listener.
+		if _, err := io.ReadFull(out, make([]byte, 3)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -550,7 +556,8 @@ func TestClose(t *testing.T) {
 	if err := gw.Close(); err != nil {
 		t.Fatalf("second Close: %v", err)
 	}
-	if _, err := net.Dial("tcp", gw.Addr()); err == nil {
+	if c, err := net.Dial("tcp", gw.Addr()); err == nil {
+		c.Close()
 		t.Fatal("still listening")
 	}
 }

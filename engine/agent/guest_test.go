@@ -336,7 +336,6 @@ type watcher struct {
 	done    map[uint64]Finish
 	ended   map[uint64]int
 	casts   map[uint64]*tape
-	log     []string
 }
 
 type tape struct {
