@@ -76,9 +76,16 @@ func TestRules(t *testing.T) {
 		{"conquest", func(m *Manifest) { m.Arena.Mode = Conquest; m.Build = nil; m.Visualization = nil }, nil},
 		{"no milestones", func(m *Manifest) { m.Build.Milestones = nil; m.Visualization = nil },
 			[]string{"build.milestones: must not be empty", "build.completion_milestone: no milestone", "!build.milestones: the points sum to 0"}},
-		{"milestone id", func(m *Manifest) { m.Build.Milestones[5].ID = "Host Reboot"; m.Build.CompletionMilestone = "Host Reboot"; m.Visualization = nil },
+		{"milestone id", func(m *Manifest) {
+			m.Build.Milestones[5].ID = "Host Reboot"
+			m.Build.CompletionMilestone = "Host Reboot"
+			m.Visualization = nil
+		},
 			[]string{"build.milestones[5].id: "}},
-		{"milestone twice", func(m *Manifest) { m.Build.Milestones = append(m.Build.Milestones, m.Build.Milestones[0]); m.Build.Milestones[6].Points = 1 },
+		{"milestone twice", func(m *Manifest) {
+			m.Build.Milestones = append(m.Build.Milestones, m.Build.Milestones[0])
+			m.Build.Milestones[6].Points = 1
+		},
 			[]string{"build.milestones[6].id: \"failed-primary-preserved\" is there already", "!build.milestones: the points"}},
 		{"milestone name", func(m *Manifest) { m.Build.Milestones[1].DisplayName = "" }, []string{"build.milestones[1].display_name: "}},
 		{"verifier blank", func(m *Manifest) { m.Build.Milestones[1].Verifier = " " }, []string{"build.milestones[1].verifier: must not be blank"}},
@@ -99,7 +106,9 @@ func TestRules(t *testing.T) {
 		{"cycle named once, by its first member", func(m *Manifest) { m.Build.Milestones[1].DependsOn = []string{"writes-restored"} },
 			[]string{"build.milestones: \"reads-restored\"", "!build.milestones[0]: \"failed-primary-preserved\" is required, but"}},
 		{"completion optional", func(m *Manifest) { m.Build.Milestones[5].Required = false }, []string{"build.completion_milestone: \"host-reboot\" must be a required"}},
-		{"dependency twice", func(m *Manifest) { m.Build.Milestones[1].DependsOn = []string{"failed-primary-preserved", "failed-primary-preserved"} },
+		{"dependency twice", func(m *Manifest) {
+			m.Build.Milestones[1].DependsOn = []string{"failed-primary-preserved", "failed-primary-preserved"}
+		},
 			[]string{"!build.milestones[1].depends_on: names"}},
 		{"required beside the completion", func(m *Manifest) { m.Build.Milestones[5].DependsOn = []string{"writes-restored"} },
 			[]string{"!build.milestones[4]: \"service-restart\" is required, but"}},
@@ -133,7 +142,9 @@ func TestRules(t *testing.T) {
 		{"class", func(m *Manifest) { m.Classes[0] = Class{ID: "failover-engineer"} },
 			[]string{"classes[0].display_name: ", "classes[0].resources.vcpus: ", "classes[0].resources.memory_mib: ", "classes[0].resources.disk_mib: "}},
 		{"class twice", func(m *Manifest) { m.Classes = append(m.Classes, m.Classes[0]) }, []string{"classes[1].id: "}},
-		{"class sizes", func(m *Manifest) { m.Classes[0].Resources = Resources{VCPUs: 256, MemoryMiB: 1 << 40, DiskMiB: 1 << 40} },
+		{"class sizes", func(m *Manifest) {
+			m.Classes[0].Resources = Resources{VCPUs: 256, MemoryMiB: 1 << 40, DiskMiB: 1 << 40}
+		},
 			[]string{"classes[0].resources.vcpus: ", "classes[0].resources.memory_mib: ", "classes[0].resources.disk_mib: "}},
 		{"class unused", func(m *Manifest) {
 			c := m.Classes[0]

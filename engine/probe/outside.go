@@ -186,6 +186,9 @@ func (a *Attempt) Port(ctx context.Context, machine string, port int) (string, e
 // what comes back tells the guest's own answer.
 func lookAtPort(ctx context.Context, addr string, wait time.Duration) (string, error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if errors.Is(err, syscall.ECONNRESET) {
+		return "closed", nil // accepted, and reset before we had looked
+	}
 	if err != nil {
 		return "", err
 	}
