@@ -29,7 +29,9 @@ var errFilesTooBig = errors.New("the files to lay over the guest's root exceed 2
 // packFiles reads fsys, which may be nil. The same content gives the same bytes.
 // Directories are left out: the guest makes those it lacks and keeps the modes
 // of those it has.
-func packFiles(fsys fs.FS) (filesTar, error) {
+func packFiles(fsys fs.FS) (filesTar, error) { return packWithin(fsys, maxFiles) }
+
+func packWithin(fsys fs.FS, limit int) (filesTar, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	if fsys != nil {
@@ -40,7 +42,7 @@ func packFiles(fsys fs.FS) (filesTar, error) {
 			if !e.Type().IsRegular() {
 				return fmt.Errorf("%s is not a regular file", name)
 			}
-			data, err := readBounded(fsys, name, maxFiles-buf.Len())
+			data, err := readBounded(fsys, name, limit-buf.Len())
 			if err != nil {
 				return err
 			}
@@ -71,7 +73,7 @@ func readBounded(fsys fs.FS, name string, limit int) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
+	data, err := io.ReadAll(io.LimitReader(f, int64(max(limit, 0))+1))
 	if err == nil && len(data) > limit {
 		err = errFilesTooBig
 	}

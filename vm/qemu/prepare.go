@@ -40,24 +40,26 @@ func (d *Driver) Prepare(ctx context.Context, spec vm.Spec, report vm.Report) (v
 		return nil, fmt.Errorf("making the templates' place: %w", err)
 	}
 	home := filepath.Join(shelf, t.key)
-	if exists(home) {
-		t.dir = home
+	if t.found(home) {
 		return t, nil
 	}
-	progress(report, "waiting for another process that prepares the same machines", -1)
-	unlock, err := lock(ctx, home+".lock")
+	unlock, err := lock(ctx, home+".lock", func() {
+		progress(report, "waiting for another process that prepares the same machines", -1)
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if exists(home) {
-		t.dir = home
+	if t.found(home) {
 		return t, nil
 	}
 	// Left by a process that died: the lock is ours, so nobody works in them.
 	stale, _ := filepath.Glob(home + ".tmp-*")
 	for _, s := range stale {
 		os.RemoveAll(s)
+	}
+	if err := errors.Join(prune(shelf, time.Now()), room(shelf, spec)); err != nil {
+		return nil, err
 	}
 	if t.dir, err = os.MkdirTemp(shelf, t.key+".tmp-"); err != nil {
 		return nil, fmt.Errorf("making the template's place: %w", err)
@@ -73,13 +75,62 @@ func (d *Driver) Prepare(ctx context.Context, spec vm.Spec, report vm.Report) (v
 	return t, nil
 }
 
+// found takes the template at home if it is there, and notes that it is used.
+func (t *template) found(home string) bool {
+	now := time.Now()
+	if os.Chtimes(filepath.Join(home, metaName), now, now) != nil {
+		return false
+	}
+	t.dir = home
+	return true
+}
+
+const metaName = "template.json"
+
+// keepUnused is how long a template that nobody uses is kept. Each takes a few
+// hundred MiB, and each change of an arena or of the image makes another.
+const keepUnused = 14 * 24 * time.Hour
+
+// prune removes templates that were not used for long. A cluster may still run
+// from one only if it was started as long ago.
+func prune(shelf string, now time.Time) error {
+	metas, err := filepath.Glob(filepath.Join(shelf, "*", metaName))
+	for _, meta := range metas {
+		st, statErr := os.Stat(meta)
+		if statErr == nil && now.Sub(st.ModTime()) > keepUnused {
+			home := filepath.Dir(meta)
+			err = errors.Join(err, os.RemoveAll(home), os.RemoveAll(home+".lock"))
+		}
+	}
+	return err
+}
+
+// room refuses to prepare where the template does not fit: running out of space
+// under a guest's memory would kill it without a word.
+func room(shelf string, spec vm.Spec) error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(shelf, &st); err != nil {
+		return fmt.Errorf("looking for space at %s: %w", shelf, err)
+	}
+	need := 0
+	for _, m := range spec.Machines {
+		need += m.MemoryMiB + 256 // its memory, and what its set-up writes
+	}
+	if free := int(st.Bavail * uint64(st.Bsize) >> 20); free < need {
+		return fmt.Errorf("%w: space: preparing the machines takes up to %d MiB at %s, and %d are free; make room there",
+			vm.ErrMissing, need, shelf, free)
+	}
+	return nil
+}
+
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
 
-// lock takes the lock file at path across processes.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+// lock takes the lock file at path across processes; waiting is called once if
+// somebody has it.
+func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("locking the template: %w", err)
@@ -96,6 +147,10 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			f.Close()
 			return nil, fmt.Errorf("locking %s: %w", path, err)
+		}
+		if waiting != nil {
+			waiting()
+			waiting = nil
 		}
 		select {
 		case <-tick.C:
@@ -132,7 +187,7 @@ func (d *Driver) prepare(ctx context.Context, t *template, report vm.Report) err
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(t.dir, "template.json"), append(meta, '\n'), 0o600)
+	return os.WriteFile(filepath.Join(t.dir, metaName), append(meta, '\n'), 0o600)
 }
 
 func (c *cluster) prepare(ctx context.Context, t *template, report vm.Report) error {

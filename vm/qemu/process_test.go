@@ -20,7 +20,12 @@ import (
 const ownerEnv = "REFBOX_TEST_OWNER"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(ownerEnv) == "sleep" {
+	switch role := os.Getenv(ownerEnv); role {
+	case "":
+		goleak.VerifyTestMain(m)
+	default:
+		own(role)
+	case "sleep":
 		p, err := spawn("/bin/sleep", []string{"1000"}, nil)
 		if err != nil {
 			fmt.Println("error", err)
@@ -29,7 +34,6 @@ func TestMain(m *testing.M) {
 		fmt.Println(p.proc.Pid)
 		select {}
 	}
-	goleak.VerifyTestMain(m)
 }
 
 // awaitEnd fails the test unless process pid ends within the limit. A zombie
