@@ -13,7 +13,6 @@
 package guest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/rand"
@@ -34,9 +33,6 @@ const (
 	maxLine = 3 << 20
 	// maxRequest bounds one request; it is what the agent accepts.
 	maxRequest = 12 << 20
-	// idleBudget is how many bytes a second a guest may send unasked before it
-	// is read more slowly, so that a flood costs its own seat and not the host.
-	idleBudget = 4 << 20
 )
 
 // Client speaks with the agent of one machine over its life. It outlives
@@ -60,8 +56,10 @@ type Client struct {
 type link struct {
 	conn io.ReadWriteCloser
 	out  chan []byte
-	done chan struct{} // closed when the connection is given up
-	once sync.Once
+	// cancels has room, so that nobody waits to say that he waits no more.
+	cancels chan []byte
+	done    chan struct{} // closed when the connection is given up
+	once    sync.Once
 }
 
 func (l *link) end() {
@@ -114,7 +112,7 @@ func New() *Client {
 // from then on. Requests under way on an earlier connection fail. The agent is
 // asked for its hello, which an agent that is not up yet gives when it is.
 func (c *Client) Attach(conn io.ReadWriteCloser) {
-	l := &link{conn: conn, out: make(chan []byte), done: make(chan struct{})}
+	l := &link{conn: conn, out: make(chan []byte), cancels: make(chan []byte, 256), done: make(chan struct{})}
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
@@ -192,13 +190,15 @@ func (c *Client) write(l *link) {
 		return
 	}
 	for {
+		var line []byte
 		select {
-		case line := <-l.out:
-			if _, err := l.conn.Write(line); err != nil {
-				c.lost(l, err)
-				return
-			}
+		case line = <-l.out:
+		case line = <-l.cancels:
 		case <-l.done:
+			return
+		}
+		if _, err := l.conn.Write(line); err != nil {
+			c.lost(l, err)
 			return
 		}
 	}
@@ -366,15 +366,15 @@ func (c *Client) call(ctx context.Context, verb string, args, out any) error {
 	}
 }
 
-// cancel tells the agent that nobody waits any more; that it is heard is not
-// needed, so it never waits.
+// cancel tells the agent that nobody waits any more. It never waits itself; a
+// guest that reads nothing misses it.
 func (c *Client) cancel(l *link, session, id string) {
 	line, err := json.Marshal(request{Session: session, Verb: "cancel", Args: map[string]string{"id": id}})
 	if err != nil {
 		return
 	}
 	select {
-	case l.out <- append(line, '\n'):
+	case l.cancels <- append(line, '\n'):
 	default:
 	}
 }
@@ -426,77 +426,5 @@ func (c *Client) WaitHello(ctx context.Context, notBoot string) (vm.Hello, error
 		case <-ctx.Done():
 			return vm.Hello{}, fmt.Errorf("guest hello: %w", silent(ctx))
 		}
-	}
-}
-
-var errLongLine = errors.New("line too long")
-
-// lineReader cuts a stream into lines of a bounded length.
-type lineReader struct {
-	r    *bufio.Reader
-	max  int
-	buf  []byte
-	skip bool // inside a line that was too long
-}
-
-func newLineReader(r io.Reader, max int) *lineReader {
-	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), max: max}
-}
-
-// next returns the next line without its newline, and how many bytes were read
-// for it. A line over the limit is dropped as it arrives and reported once, as
-// soon as it is over. The line is valid until the next call.
-func (l *lineReader) next() ([]byte, int, error) {
-	if cap(l.buf) > 256<<10 {
-		l.buf = nil // one long reply should not stay for good
-	}
-	l.buf = l.buf[:0]
-	read := 0
-	for {
-		part, err := l.r.ReadSlice('\n')
-		read += len(part)
-		whole := err == nil
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			return nil, read, err
-		}
-		if l.skip {
-			l.skip = !whole
-			return nil, read, nil
-		}
-		if len(l.buf)+len(part) > l.max {
-			l.skip = !whole
-			return nil, read, errLongLine
-		}
-		l.buf = append(l.buf, part...)
-		if whole {
-			return bytes.TrimRight(l.buf, "\r\n"), read, nil
-		}
-	}
-}
-
-// pacer slows the reading of what nobody asked for.
-type pacer struct {
-	since time.Time
-	spent int
-}
-
-// spend accounts for n unasked bytes, waits when they are over the budget, and
-// tells whether to go on.
-func (p *pacer) spend(n int, done <-chan struct{}) bool {
-	now := time.Now()
-	if now.Sub(p.since) >= time.Second {
-		p.since, p.spent = now, 0
-	}
-	p.spent += n
-	if p.spent <= idleBudget {
-		return true
-	}
-	t := time.NewTimer(time.Second - now.Sub(p.since))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-done:
-		return false
 	}
 }
