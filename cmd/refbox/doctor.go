@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"refbox/vm/accel"
+	"refbox/vm/image"
+)
+
+// finding is one thing that doctor looked at.
+type finding struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+	Fix    string `json:"fix,omitempty"` // the command that mends it
+}
+
+func newDoctor(a *app) *cobra.Command {
+	var fix, yes, asJSON bool
+	c := &cobra.Command{
+		Use:     "doctor",
+		Short:   "Say what real machines need and this host lacks, and mend it",
+		Example: "  refbox doctor\n  refbox doctor --fix",
+		Args:    exactArgs(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if fix {
+				if err := mend(cmd.Context(), a, yes); err != nil {
+					return environmentError(err)
+				}
+			}
+			findings, err := examine(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return reportFindings(a, findings, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&fix, "fix", false, "install what is missing and build the guest image")
+	c.Flags().BoolVar(&yes, "yes", false, "don't ask before installing")
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// mend installs the tools and builds the image.
+func mend(ctx context.Context, a *app, yes bool) error {
+	if err := installTools(ctx, a, yes); err != nil {
+		return err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return err
+	}
+	p := newProgress(a.err)
+	defer p.done()
+	_, err = image.Ensure(ctx, cache, p.report)
+	return err
+}
+
+func examine(ctx context.Context) ([]finding, error) {
+	var out []finding
+	missing := needs()
+	tools := finding{What: "tools", OK: len(missing) == 0, Detail: "all there"}
+	if len(missing) > 0 {
+		tools.Detail = "missing: " + toolNames(missing)
+		tools.Fix = strings.Join(aptCommand("install", packagesOf(missing)...), " ")
+	}
+	out = append(out, tools)
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	if path, err := exec.LookPath("qemu-system-x86_64"); err == nil {
+		acc, err := accel.Choose(ctx, cache, path)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		f := finding{What: "acceleration", OK: err == nil, Detail: fmt.Sprintf("%s, %s", acc.Name, acc.Why)}
+		if err != nil {
+			f.Detail = err.Error()
+		}
+		out = append(out, f)
+	}
+	img, err := image.Cached(cache)
+	f := finding{What: "guest image", OK: err == nil, Fix: "refbox image build"}
+	switch {
+	case err == nil:
+		f.Detail, f.Fix = fmt.Sprintf("%.12s, kernel %s", img.Digest, img.KernelVersion), ""
+	case errors.Is(err, fs.ErrNotExist):
+		f.Detail = "not built yet"
+	default:
+		f.Detail = err.Error()
+	}
+	out = append(out, f, diskSpace(cache))
+	return out, nil
+}
+
+// leastFree is room for the image, a prepared state and a heat's overlays.
+const leastFree = 3 << 30
+
+func diskSpace(dir string) finding {
+	f := finding{What: "disk space"}
+	for d := dir; ; d = d[:strings.LastIndexByte(d, '/')] {
+		var st unix.Statfs_t
+		err := unix.Statfs(d, &st)
+		if errors.Is(err, os.ErrNotExist) && strings.LastIndexByte(d, '/') > 0 {
+			continue
+		}
+		if err != nil {
+			f.Detail = err.Error()
+			return f
+		}
+		free := st.Bavail * uint64(st.Bsize)
+		f.OK = free >= leastFree
+		f.Detail = fmt.Sprintf("%.1f GiB free for %s", float64(free)/(1<<30), dir)
+		if !f.OK {
+			f.Fix = "free some space there, or set XDG_CACHE_HOME"
+		}
+		return f
+	}
+}
+
+func reportFindings(a *app, findings []finding, asJSON bool) error {
+	broken := false
+	for _, f := range findings {
+		broken = broken || !f.OK
+	}
+	if asJSON {
+		if err := writeJSON(a.out, findings); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range findings {
+			mark := "ok  "
+			if !f.OK {
+				mark = "LACK"
+			}
+			fmt.Fprintf(a.out, "%s  %-12s  %s\n", mark, f.What, f.Detail)
+			if f.Fix != "" {
+				fmt.Fprintf(a.out, "      mend it: %s\n", f.Fix)
+			}
+		}
+	}
+	if broken {
+		return exitError{code: exitEnvironment}
+	}
+	return nil
+}

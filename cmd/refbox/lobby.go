@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"refbox/engine/arena"
+	"refbox/engine/recording"
+	"refbox/recordings"
+	"refbox/tui"
+	"refbox/vm/sim"
+	"refbox/vm/sim/failover"
+)
+
+// simConfig is what the simulated machines can run: the programs of the bundled
+// arenas that have a twin.
+func simConfig() sim.Config { return sim.Config{Programs: failover.Programs()} }
+
+// lobby shows what there is; an arena that is chosen there is raced, and then
+// the lobby is shown again.
+func lobby(ctx context.Context, a *app) error {
+	if !canShow(a) {
+		return listEverything(ctx, a)
+	}
+	for {
+		lib, err := library()
+		if err != nil {
+			return err
+		}
+		c, err := tui.Lobby(ctx, screenConfig(a), lib, a.in, a.out)
+		if err != nil || c.Run == "" {
+			return leaveScreen(c, err)
+		}
+		err = runHeat(ctx, a, c.Run, runOptions{machines: "qemu"})
+		var e exitError
+		if err != nil && !errors.As(err, &e) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func library() (tui.Library, error) {
+	var lib tui.Library
+	for _, id := range arena.Bundled() {
+		p, err := arena.Load(id)
+		if err != nil {
+			return lib, err
+		}
+		lib.Arenas = append(lib.Arenas, p)
+	}
+	dir, err := recordingsDir()
+	if err != nil {
+		return lib, err
+	}
+	lib.Shelves = []tui.Shelf{folderShelf(dir), embeddedShelf{}}
+	return lib, nil
+}
+
+// folderShelf is a folder that holds recordings.
+type folderShelf string
+
+func (f folderShelf) List(context.Context) ([]recording.Summary, error) {
+	list, err := recording.List(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // nothing has been recorded yet
+	}
+	return list, err
+}
+
+func (folderShelf) Open(path string) (*recording.Recording, error) { return recording.Open(path) }
+
+// embeddedShelf holds the recordings that the program brings along.
+type embeddedShelf struct{}
+
+func (embeddedShelf) List(context.Context) ([]recording.Summary, error) {
+	var out []recording.Summary
+	for _, name := range recordings.Names() {
+		rec, err := recording.OpenFS(recordings.Heats(), name)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, rec.Summary())
+		rec.Close()
+	}
+	return out, nil
+}
+
+func (embeddedShelf) Open(path string) (*recording.Recording, error) {
+	return recording.OpenFS(recordings.Heats(), path)
+}
+
+// listEverything is the lobby without a terminal.
+func listEverything(ctx context.Context, a *app) error {
+	if err := listArenas(a, false); err != nil {
+		return err
+	}
+	lib, err := library()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.out)
+	for _, s := range lib.Shelves {
+		list, err := s.List(ctx)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			fmt.Fprintf(a.out, "%-40s  %-10s  %-20s  %s\n", r.Path, r.State, r.Winner, r.Badge)
+		}
+	}
+	fmt.Fprintln(a.err, "The lobby needs a terminal; refbox --help says what works without one.")
+	return nil
+}
+

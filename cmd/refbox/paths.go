@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// cacheDir holds what can be made again: the guest image, prepared states.
+func cacheDir() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", environmentError(fmt.Errorf("no folder for the cache: %w; set XDG_CACHE_HOME or HOME", err))
+	}
+	return filepath.Join(base, "refbox"), nil
+}
+
+// recordingsDir is where heats are recorded unless --output says otherwise.
+func recordingsDir() (string, error) {
+	base := os.Getenv("XDG_DATA_HOME")
+	if base == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", environmentError(fmt.Errorf("no folder for recordings: %w; set XDG_DATA_HOME or HOME, or use --output", err))
+		}
+		base = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(base, "refbox", "recordings"), nil
+}
+
+// runtimeDir holds sockets and overlays of running heats. It is short, because
+// a Unix socket's path is at most 107 bytes.
+func runtimeDir() string {
+	if d := os.Getenv("XDG_RUNTIME_DIR"); d != "" && len(d) < 40 {
+		return filepath.Join(d, "refbox")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("refbox-%d", os.Getuid()))
+}

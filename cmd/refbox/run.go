@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"refbox/engine/arena"
+	"refbox/engine/control"
+	"refbox/engine/heat"
+	"refbox/engine/recording"
+	"refbox/engine/text"
+	"refbox/tui"
+	"refbox/vm"
+	"refbox/vm/sim"
+)
+
+// runOptions are run's flags.
+type runOptions struct {
+	output   string
+	headless bool
+	detach   bool
+	yes      bool
+	cold     bool
+	machines string
+}
+
+func newRun(a *app) *cobra.Command {
+	var o runOptions
+	c := &cobra.Command{
+		Use:   "run ARENA",
+		Short: "Run a heat",
+		Long: `Runs a heat of an arena: the id of a bundled one (see refbox arena list), a
+package's folder, an arena.toml or an arena.json.
+
+Shows it live when standard output is a terminal; prints a line per event
+otherwise. What real machines need and this host lacks is offered to be
+installed.`,
+		Example: "  refbox run primary-failover\n  refbox run ./my-arena --headless --output /tmp/heat",
+		Args:    exactArgs(1, "one arena"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.detach {
+				return detach(cmd.Context(), a, args[0], o)
+			}
+			return runHeat(cmd.Context(), a, args[0], o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.output, "output", "", "the folder to record into (default: a new one under the data folder)")
+	f.BoolVar(&o.headless, "headless", false, "print a line per event instead of the screen")
+	f.BoolVar(&o.detach, "detach", false, "run in the background; watch it with refbox watch")
+	f.BoolVar(&o.yes, "yes", false, "don't ask before installing what is missing")
+	f.BoolVar(&o.cold, "cold", false, "boot the machines instead of resuming their prepared state")
+	f.StringVar(&o.machines, "machines", "qemu", "qemu for real machines, sim for simulated ones")
+	return c
+}
+
+// outputDir is where a heat is recorded.
+func outputDir(o runOptions, id string) (string, error) {
+	if o.output != "" {
+		return filepath.Abs(o.output)
+	}
+	base, err := recordingsDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(base, fmt.Sprintf("%s-%s", id, time.Now().Format("20060102-150405"))), nil
+}
+
+func machines(ctx context.Context, a *app, o runOptions) (vm.Driver, error) {
+	switch o.machines {
+	case "qemu":
+		return driver(ctx, a, o.yes)
+	case "sim":
+		return sim.New(simConfig()), nil
+	}
+	return nil, usageError("--machines is qemu or sim, not %q", o.machines)
+}
+
+// runHeat runs one heat to its end, on the screen or in lines.
+func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
+	pkg, err := arena.Load(name)
+	if err != nil {
+		return err
+	}
+	dir, err := outputDir(o, pkg.Manifest.Arena.ID)
+	if err != nil {
+		return err
+	}
+	drv, err := machines(ctx, a, o)
+	if err != nil {
+		return err
+	}
+	screen := !o.headless && canShow(a)
+	if err := os.MkdirAll(runtimeDir(), 0o700); err != nil {
+		return environmentError(fmt.Errorf("the folder for sockets: %w; set XDG_RUNTIME_DIR", err))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	progress := newProgress(a.err)
+	h := heat.New(heat.Config{
+		Package: pkg, Driver: drv, Dir: dir, Runtime: runtimeDir(), Cold: o.cold, Version: version,
+		Progress: func(p heat.Progress) {
+			step := p.Step
+			if p.Territory != "" {
+				step = p.Territory + ": " + step
+			}
+			progress.report(step, p.Done)
+		},
+	})
+	type ending struct {
+		res heat.Result
+		err error
+	}
+	var group sync.WaitGroup
+	ended := make(chan struct{})
+	var end ending
+	group.Go(func() {
+		defer close(ended)
+		end.res, end.err = h.Run(ctx)
+	})
+	served, stopServing := context.WithCancel(ctx)
+	group.Go(func() {
+		if err := control.Serve(served, deskSocket(dir), h); err != nil && served.Err() == nil {
+			fmt.Fprintln(a.err, "refbox: the desk cannot be reached from other terminals: "+text.Line(err.Error()))
+		}
+	})
+	finish := func() (heat.Result, error) {
+		<-ended
+		stopServing()
+		group.Wait()
+		progress.done()
+		return end.res, end.err
+	}
+
+	rec, err := awaitHeat(ctx, dir, ended)
+	if err != nil || rec == nil {
+		cancel()
+		res, rerr := finish()
+		return heatEnd(ctx, a, dir, res, errors.Join(rerr, err))
+	}
+	progress.done()
+	for _, n := range pkg.Notes {
+		fmt.Fprintln(a.err, "note: "+text.Line(n.String()))
+	}
+	if screen {
+		choice, err := tui.Watch(ctx, screenConfig(a), rec, tui.Desk{Desk: h, Author: author(), Owned: true}, a.in, a.out)
+		switch {
+		case err != nil, choice.EndHeat:
+			cancel()
+		default:
+			select {
+			case <-ended:
+			default:
+				fmt.Fprintf(a.err, "The heat goes on in this process (%d). Watch it: refbox watch %s\nCtrl-C ends it.\n", os.Getpid(), dir)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintln(a.err, "refbox: the screen ended: "+text.Block(err.Error()))
+		}
+		res, rerr := finish()
+		if choice.Interrupted {
+			return exitError{code: exitInterrupted}
+		}
+		return heatEnd(ctx, a, dir, res, rerr)
+	}
+	printed := make(chan struct{})
+	group.Go(func() {
+		defer close(printed)
+		printEvents(context.WithoutCancel(ctx), a, rec, ended)
+	})
+	<-printed
+	res, rerr := finish()
+	return heatEnd(ctx, a, dir, res, rerr)
+}
+
+// awaitHeat opens the recording once its machines are ready, so that the set-up
+// is seen as progress and not as an empty screen; nil when the heat ended before.
+func awaitHeat(ctx context.Context, dir string, ended <-chan struct{}) (*recording.Recording, error) {
+	wait, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-ended:
+			stop()
+		case <-wait.Done():
+		}
+	}()
+	rec, err := recording.Await(wait, dir)
+	if err != nil {
+		if wait.Err() != nil {
+			return nil, nil // the heat's own error says more
+		}
+		return nil, err
+	}
+	changed := rec.Follow(wait)
+	for {
+		if _, err := rec.Refresh(); err != nil {
+			rec.Close()
+			return nil, err
+		}
+		if rec.Len() > 0 {
+			return rec, nil
+		}
+		select {
+		case <-changed:
+		case <-wait.Done():
+			if rec.Refresh(); rec.Len() > 0 {
+				return rec, nil
+			}
+			rec.Close()
+			return nil, nil
+		}
+	}
+}
+
+// heatEnd says how a heat ended, and turns that into an exit code.
+func heatEnd(ctx context.Context, a *app, dir string, res heat.Result, err error) error {
+	if rec, oerr := recording.Open(dir); oerr == nil {
+		rec.Load(context.WithoutCancel(ctx)) //nolint:errcheck // what could be read is summed up
+		printSummary(a, rec)
+		rec.Close()
+	}
+	switch {
+	case err == nil && !res.Aborted:
+		return nil
+	case errors.Is(err, vm.ErrMissing), errors.Is(err, syscall.ENOSPC):
+		return environmentError(err)
+	case err == nil:
+		return exitError{code: exitBroken}
+	}
+	return err
+}
+
+// author is who acts at the desk from here.
+func author() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "operator"
+}
+
+// detach starts the heat in a process of its own, which outlives this one and
+// its terminal.
+func detach(ctx context.Context, a *app, name string, o runOptions) error {
+	pkg, err := arena.Load(name)
+	if err != nil {
+		return err
+	}
+	dir, err := outputDir(o, pkg.Manifest.Arena.ID)
+	if err != nil {
+		return err
+	}
+	// What has to be asked is asked here, where somebody can answer.
+	if o.machines == "qemu" {
+		if _, err := driver(ctx, a, o.yes); err != nil {
+			return err
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program to run it in the background: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return environmentError(err)
+	}
+	log, err := os.Create(dir + ".log")
+	if err != nil {
+		return environmentError(fmt.Errorf("the log of the heat in the background: %w", err))
+	}
+	defer log.Close()
+	args := []string{"run", name, "--headless", "--yes", "--output", dir, "--machines", o.machines}
+	if o.cold {
+		args = append(args, "--cold")
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the heat in the background: %w", err)
+	}
+	fmt.Fprintf(a.out, "heat    %s\nprocess %d\nlog     %s\nwatch   refbox watch %s\n", dir, cmd.Process.Pid, log.Name(), dir)
+	return cmd.Process.Release()
+}

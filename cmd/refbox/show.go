@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/muesli/termenv"
+
+	"refbox/engine/event"
+	"refbox/engine/playback"
+	"refbox/engine/recording"
+	"refbox/engine/why"
+	"refbox/engine/world"
+	"refbox/tui"
+	"refbox/tui/canvas"
+	"refbox/tui/keymap"
+	"refbox/tui/plain"
+)
+
+// canShow says whether the screen can be shown: a terminal on both sides that
+// understands cursor movement.
+func canShow(a *app) bool {
+	return isTerminal(a.in) && isTerminal(a.out) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+}
+
+// screenConfig reads the terminal's abilities from the environment; the
+// terminal itself is never asked, since an answer may come late or as text.
+func screenConfig(a *app) tui.Config {
+	out := canvas.Output{Theme: canvas.Dark(), Profile: canvas.ANSI256}
+	switch f, ok := a.out.(*os.File); {
+	case os.Getenv("NO_COLOR") != "":
+		out.Profile = canvas.Mono
+	case ok:
+		switch termenv.NewOutput(f).EnvColorProfile() {
+		case termenv.TrueColor:
+			out.Profile = canvas.TrueColor
+		case termenv.ANSI:
+			out.Profile = canvas.ANSI16
+		case termenv.Ascii:
+			out.Profile = canvas.Mono
+		}
+	}
+	switch os.Getenv("REFBOX_THEME") {
+	case "light":
+		out.Theme = canvas.Light()
+	case "dark":
+	default:
+		// The convention of many terminals: "foreground;background", 0–6 and 8
+		// being dark.
+		if bg := os.Getenv("COLORFGBG"); strings.HasSuffix(bg, ";15") || strings.HasSuffix(bg, ";7") {
+			out.Theme = canvas.Light()
+		}
+	}
+	out.ASCII = os.Getenv("REFBOX_ASCII") != "" || !utf8Locale()
+	return tui.Config{Keys: keymap.Default(), Output: out}
+}
+
+// utf8Locale says whether the locale lets box lines and signs be shown. The
+// first variable that is set decides, as in setlocale.
+func utf8Locale() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(os.Getenv(name)); v != "" {
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return true // a bare environment on a terminal of today
+}
+
+// deskSocket is where a running heat's desk is reached: named after the folder,
+// since that is what watch is given.
+func deskSocket(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	} else if parent, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+		dir = filepath.Join(parent, filepath.Base(dir))
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return filepath.Join(runtimeDir(), "desk-"+hex.EncodeToString(sum[:6])+".sock")
+}
+
+// printEvents prints a line per event until the heat is no longer written, ended
+// is closed, or ctx ends; then it prints what is left.
+func printEvents(ctx context.Context, a *app, rec *recording.Recording, ended <-chan struct{}) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	changed := rec.Follow(ctx)
+	done := 0
+	more := func() {
+		rec.Refresh() //nolint:errcheck // what was read is printed; the report says what was not
+		//nolint:errcheck // the same
+		rec.Events(done, rec.Len(), func(i int, e event.Event) bool {
+			done = i + 1
+			_, err := fmt.Fprintln(a.out, plain.Line(e))
+			return err == nil
+		})
+	}
+	for {
+		more()
+		select {
+		case <-ended:
+			rec.Load(ctx) //nolint:errcheck // as above
+			more()
+			return
+		case <-ctx.Done():
+			return
+		case <-changed:
+			if ended == nil && !rec.Live() && rec.Complete() {
+				more()
+				return
+			}
+		}
+	}
+}
+
+// printSummary says who won, why, where the recording is, and how to see it
+// again.
+func printSummary(a *app, rec *recording.Recording) {
+	w := rec.World(rec.Len())
+	fmt.Fprintln(a.out)
+	for _, s := range world.Standings(w) {
+		if e, ok := why.Explain(w, rec.Manifest(), s.Territory); ok {
+			fmt.Fprintf(a.out, "%d. %s\n", s.Rank, e.Headline)
+		}
+	}
+	state := w.MatchState
+	if w.FinishReason != nil {
+		state += ": " + *w.FinishReason
+	}
+	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\n", state, playback.Format(w.ElapsedMS), rec.Path(), rec.Path())
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"refbox/engine/control"
+	"refbox/engine/recording"
+	"refbox/engine/text"
+	"refbox/tui"
+)
+
+func newWatch(a *app) *cobra.Command {
+	var lines bool
+	c := &cobra.Command{
+		Use:     "watch DIR",
+		Short:   "Watch a heat that another process runs",
+		Example: "  refbox watch ~/.local/share/refbox/recordings/primary-failover-20260102-150405",
+		Args:    exactArgs(1, "one heat's folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return watch(cmd.Context(), a, args[0], lines)
+		},
+	}
+	c.Flags().BoolVar(&lines, "headless", false, "print a line per event instead of the screen")
+	return c
+}
+
+func watch(ctx context.Context, a *app, dir string, lines bool) error {
+	if _, err := os.Stat(dir); err != nil {
+		fmt.Fprintf(a.err, "waiting for %s …\n", text.Line(dir))
+	}
+	rec, err := recording.Await(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if lines || !canShow(a) {
+		defer rec.Close()
+		printEvents(ctx, a, rec, nil)
+		if ctx.Err() == nil {
+			printSummary(a, rec)
+		}
+		return ctx.Err()
+	}
+	d := tui.Desk{Author: author()}
+	if desk, err := control.Dial(deskSocket(dir)); err == nil {
+		d.Desk = desk
+	}
+	return leaveScreen(tui.Watch(ctx, screenConfig(a), rec, d, a.in, a.out))
+}
+
+// leaveScreen turns how a screen was left into an exit code.
+func leaveScreen(c tui.Choice, err error) error {
+	if c.Interrupted || errors.Is(err, context.Canceled) {
+		return exitError{code: exitInterrupted}
+	}
+	return err
+}
+
+func newReplay(a *app) *cobra.Command {
+	var lines bool
+	c := &cobra.Command{
+		Use:     "replay DIR",
+		Short:   "Replay a recorded heat",
+		Example: "  refbox replay ~/.local/share/refbox/recordings/primary-failover-20260102-150405",
+		Args:    exactArgs(1, "one recording"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rec, err := recording.Open(args[0])
+			if err != nil {
+				return err
+			}
+			if lines || !canShow(a) {
+				defer rec.Close()
+				if err := rec.Load(cmd.Context()); err != nil {
+					return err
+				}
+				ended := make(chan struct{})
+				close(ended)
+				printEvents(cmd.Context(), a, rec, ended)
+				printSummary(a, rec)
+				return nil
+			}
+			return leaveScreen(tui.Watch(cmd.Context(), screenConfig(a), rec, tui.Desk{}, a.in, a.out))
+		},
+	}
+	c.Flags().BoolVar(&lines, "headless", false, "print a line per event instead of the screen")
+	return c
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"refbox/engine/playback"
+	"refbox/engine/recording"
+	"refbox/engine/why"
+)
+
+func newWhy(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "why DIR [SEAT]",
+		Short:   "Explain an outcome: the events and the evidence behind it",
+		Example: "  refbox why ./heat\n  refbox why ./heat failover-two",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 1 || len(args) > 2 {
+				return usageError("%s takes a recording and perhaps a seat\ntry: %s --help", cmd.CommandPath(), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rec, err := recording.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer rec.Close()
+			if err := rec.Load(cmd.Context()); err != nil {
+				return err
+			}
+			return explain(a, rec, args[1:], asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func explain(a *app, rec *recording.Recording, seats []string, asJSON bool) error {
+	w := rec.World(rec.Len())
+	if len(seats) == 0 {
+		for _, s := range w.Seats() {
+			seats = append(seats, s.ID)
+		}
+	}
+	all := []why.Explanation{}
+	for _, id := range seats {
+		e, ok := why.Explain(w, rec.Manifest(), id)
+		if !ok {
+			var known []string
+			for _, s := range w.Seats() {
+				known = append(known, s.ID)
+			}
+			return usageError("this heat has no seat %q; its seats are %q", id, known)
+		}
+		all = append(all, e)
+	}
+	if asJSON {
+		return writeJSON(a.out, all)
+	}
+	for i, e := range all {
+		if i > 0 {
+			fmt.Fprintln(a.out)
+		}
+		fmt.Fprintln(a.out, e.Headline)
+		for _, l := range e.Lines {
+			fmt.Fprintf(a.out, "  %s  %-11s  %s", playback.Format(l.MS), l.Kind, l.Text)
+			if l.Event != nil {
+				line, _ := rec.Line(*l.Event)
+				fmt.Fprintf(a.out, "  [events.jsonl:%d]", line)
+			}
+			if l.Record != "" {
+				fmt.Fprintf(a.out, "  [%s]", l.Record)
+			}
+			fmt.Fprintln(a.out)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,273 @@
+// Package why explains an outcome: the events and the evidence behind it, in
+// order. It is a pure function of a world and its manifest, so the explanation
+// of a recording is always the same, and every line of it can be looked up.
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"refbox/engine/arena"
+	"refbox/engine/playback"
+	"refbox/engine/world"
+)
+
+// Explanation is why a seat ended as it did.
+type Explanation struct {
+	Territory string        `json:"territory"`
+	Agent     string        `json:"agent"`
+	Outcome   world.Outcome `json:"outcome"`
+	Headline  string        `json:"headline"`
+	Lines     []Line        `json:"lines"`
+}
+
+// Line is one reason.
+type Line struct {
+	MS    uint64 `json:"elapsed_ms"`
+	Event *int   `json:"event,omitempty"` // its number in the log, from 0; null for what several events say together
+	Kind  Kind   `json:"kind"`
+	// Milestone is the one that the line is about, "" for none.
+	Milestone string `json:"milestone,omitempty"`
+	Text      string `json:"text"`
+	// Record is the evidence file, relative to the heat's folder.
+	Record string `json:"record,omitempty"`
+}
+
+// Kind says what a line is about.
+type Kind string
+
+// Kinds of lines.
+const (
+	Passed  Kind = "passed"
+	Failed  Kind = "failed" // a run of equal failures
+	Attack  Kind = "attack"
+	Revoked Kind = "revoked"
+	Durable Kind = "durable"
+	Agent   Kind = "agent"
+	Touched Kind = "touched" // a person was at the console
+	Lost    Kind = "unavailable"
+	Limit   Kind = "limit"
+	Fault   Kind = "fault"
+	Ruling  Kind = "ruling"
+	End     Kind = "end"
+)
+
+// Explain explains one seat; false when there is no such seat.
+func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, bool) {
+	s := w.Seat(territory)
+	if s == nil {
+		return Explanation{}, false
+	}
+	e := Explanation{Territory: territory, Agent: s.Agent, Outcome: world.OutcomeOf(w, territory)}
+	e.Headline = headline(w, m, s, e.Outcome)
+	for i := range s.Milestones {
+		if x := &s.Milestones[i]; x.Passed {
+			e.about(x.ID).add(x.PassedMS, x.PassedIndex, Passed, x.Record, "%s passed for %d points%s%s", x.ID, x.Points, attempts(x.Attempts), bounds(x))
+		}
+	}
+	for _, sp := range s.Spans.All() {
+		e.about(sp.Milestone).add(sp.SinceMS, sp.First, Failed, "", "%s", failed(sp))
+	}
+	for _, a := range s.Attacks.All() {
+		switch {
+		case !a.Done:
+			e.about(a.Milestone).add(a.StartMS, a.Start, Attack, "", "attack on %s began: %s", a.Milestone, a.Attack)
+		case a.Held:
+			e.about(a.Milestone).add(a.EndMS, a.End, Attack, a.Record, "%s withstood: %s%s", a.Milestone, a.Attack, undone(a))
+		default:
+			e.about(a.Milestone).add(a.EndMS, a.End, Attack, a.Record, "%s did not withstand: %s: %s%s", a.Milestone, a.Attack, a.Detail, undone(a))
+		}
+	}
+	for _, r := range s.Revocations.All() {
+		e.about(r.Milestone).add(r.MS, r.Index, Revoked, r.Record, "%s was revoked, %d points: %s", r.Milestone, r.Points, r.Reason)
+	}
+	for _, t := range s.Touches.All() {
+		e.addNo(t.FromMS, Touched, "%s attached to the console of %s and typed %d bytes", t.Author, t.Machine, t.InputBytes)
+	}
+	for _, l := range s.Limits.All() {
+		e.add(l.MS, l.Index, Limit, "", "limit reached: %s: %s", l.Limit, l.Detail)
+	}
+	for _, f := range s.Faults.All() {
+		e.add(f.InjectedMS, f.Index, Fault, "", "fault %s on %s: %s", f.Fault, f.Target, f.State)
+	}
+	if u := s.Unavailable; u != nil {
+		e.add(u.MS, u.Index, Lost, "", "the seat became unavailable, charged to %s: %s", u.Source, u.Detail)
+	}
+	if s.DurableAtMS != nil {
+		e.addNo(*s.DurableAtMS, Durable, "%s", durable(s))
+	}
+	for _, r := range w.Rulings.All() {
+		if r.Territory == "" || r.Territory == territory {
+			e.add(r.MS, r.Index, Ruling, "", "%s ruled %s %s: %s", r.Author, r.Ruling, r.Milestone, r.Reason)
+		}
+	}
+	if a := w.Agent(s.Agent); a != nil && a.EndedMS != nil && a.TerminalState != nil {
+		note := ""
+		if a.TerminalNote != nil {
+			note = ": " + brief(*a.TerminalNote)
+		}
+		e.addNo(*a.EndedMS, Agent, "agent %s: %s%s", a.ID, *a.TerminalState, note)
+	}
+	if w.FinishedMS != nil && w.FinishReason != nil {
+		who := "nobody won"
+		if w.Winner != nil {
+			who = *w.Winner + " won"
+		} else if len(w.DeadHeat) > 0 {
+			who = "dead heat of " + strings.Join(w.DeadHeat, " and ")
+		}
+		e.addNo(*w.FinishedMS, End, "the heat ended: %s; %s", *w.FinishReason, who)
+	}
+	slices.SortStableFunc(e.Lines, func(a, b Line) int { return cmp.Compare(a.MS, b.MS) })
+	return e, true
+}
+
+// topic adds lines about one milestone.
+type topic struct {
+	e         *Explanation
+	milestone string
+}
+
+func (e *Explanation) about(milestone string) topic { return topic{e, milestone} }
+
+func (e *Explanation) add(ms uint64, event int, k Kind, record, format string, a ...any) {
+	e.about("").add(ms, event, k, record, format, a...)
+}
+
+func (t topic) add(ms uint64, event int, k Kind, record, format string, a ...any) {
+	l := Line{MS: ms, Kind: k, Milestone: t.milestone, Text: fmt.Sprintf(format, a...), Record: record}
+	if event >= 0 {
+		l.Event = &event
+	}
+	t.e.Lines = append(t.e.Lines, l)
+}
+
+func (e *Explanation) addNo(ms uint64, k Kind, format string, a ...any) {
+	e.add(ms, -1, k, "", format, a...)
+}
+
+// headline is the outcome in one sentence.
+func headline(w *world.World, m *arena.Manifest, s *world.Seat, o world.Outcome) string {
+	points := fmt.Sprintf("%d points", s.Points)
+	if m != nil {
+		points = fmt.Sprintf("%d of %d points", s.Points, m.Points())
+	}
+	switch o {
+	case world.OutcomeWon:
+		if s.DurableAtMS == nil {
+			return fmt.Sprintf("%s won with %s.", s.ID, points)
+		}
+		return fmt.Sprintf("%s won with %s: %s.", s.ID, points, durable(s))
+	case world.OutcomeDeadHeat:
+		return fmt.Sprintf("%s shares a dead heat with %s: their instants overlap, so nobody can say who was first; %s.", s.ID, others(w.DeadHeat, s.ID), durable(s))
+	case world.OutcomeDurable:
+		return fmt.Sprintf("%s was durable with %s, but not first: %s.", s.ID, points, durable(s))
+	case world.OutcomeOutraced:
+		return fmt.Sprintf("%s was outraced with %s, which is no failure: %s.", s.ID, points, blocked(w, m, s))
+	case world.OutcomeIncomplete:
+		return fmt.Sprintf("%s did not become durable in time, with %s: %s.", s.ID, points, blocked(w, m, s))
+	case world.OutcomeUnavailable:
+		return fmt.Sprintf("%s could not go on, with %s: %s, charged to %s.", s.ID, points, brief(s.Unavailable.Detail), s.Unavailable.Source)
+	case world.OutcomeEliminated:
+		return fmt.Sprintf("%s was eliminated.", s.ID)
+	case world.OutcomeAborted:
+		reason := ""
+		if w.FinishReason != nil {
+			reason = ": " + *w.FinishReason
+		}
+		return fmt.Sprintf("The heat was aborted with %s at %s%s.", s.ID, points, reason)
+	}
+	return fmt.Sprintf("The heat runs; %s has %s: %s.", s.ID, points, blocked(w, m, s))
+}
+
+// blocked says what kept the seat.
+func blocked(w *world.World, m *arena.Manifest, s *world.Seat) string {
+	if b, ok := world.BlockerOf(w, m, s.ID); ok {
+		return failed(b.Span)
+	}
+	if s.DurableAtMS != nil {
+		return durable(s)
+	}
+	for _, r := range world.Ladder(w, m, s.ID) {
+		switch r.State {
+		case world.RungVerifying:
+			return r.ID + " was being verified"
+		case world.RungPending:
+			return r.ID + " was next"
+		}
+	}
+	return "nothing was evaluated"
+}
+
+func failed(sp world.Span) string {
+	what := fmt.Sprintf("%s failed (%s): %s", sp.Milestone, sp.Category, brief(sp.Detail))
+	if sp.Count > 1 {
+		what += fmt.Sprintf(", %d times from %s to %s", sp.Count, playback.Format(sp.SinceMS), playback.Format(sp.LastMS))
+	}
+	if sp.Source != "" {
+		what += ", charged to " + sp.Source
+	}
+	return what
+}
+
+func durable(s *world.Seat) string {
+	t := "durable at " + playback.Format(*s.DurableAtMS)
+	if d := s.Durable; d != nil {
+		if d.NotBefore != nil {
+			t = fmt.Sprintf("durable between %s and %s", playback.Format(*d.NotBefore), playback.Format(d.At))
+		} else {
+			t = "durable at " + playback.Format(d.At)
+		}
+		if d.At != *s.DurableAtMS {
+			t += fmt.Sprintf(" (verdict at %s)", playback.Format(*s.DurableAtMS))
+		}
+	}
+	if s.AttackMS > 0 {
+		t += fmt.Sprintf(", %.1f s of attacks not charged", float64(s.AttackMS)/1000)
+	}
+	return t
+}
+
+func attempts(n uint64) string {
+	if n <= 1 {
+		return ""
+	}
+	return fmt.Sprintf(" at attempt %d", n)
+}
+
+func bounds(m *world.Milestone) string {
+	switch {
+	case m.HeldAt == nil:
+		return ""
+	case m.NotBefore == nil:
+		return ", seen to hold at " + playback.Format(*m.HeldAt)
+	}
+	return fmt.Sprintf(", became true between %s and %s", playback.Format(*m.NotBefore), playback.Format(*m.HeldAt))
+}
+
+func undone(a world.Attack) string {
+	if a.Undone {
+		return "; undone"
+	}
+	return "; NOT undone"
+}
+
+func others(all []string, but string) string {
+	var out []string
+	for _, s := range all {
+		if s != but {
+			out = append(out, s)
+		}
+	}
+	return cmp.Or(strings.Join(out, " and "), "another seat")
+}
+
+// brief is the first line of something long.
+func brief(s string) string {
+	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
+	if more {
+		s += " …"
+	}
+	return s
+}

@@ -1,0 +1,29 @@
+// Package recordings embeds heats that refbox itself recorded on real machines,
+// so that the lobby has something to replay wherever refbox runs.
+package recordings
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed *
+var heats embed.FS
+
+// Heats holds one folder per heat.
+func Heats() fs.FS { return heats }
+
+// Names are the folders' names, sorted.
+func Names() []string {
+	entries, err := heats.ReadDir(".")
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}

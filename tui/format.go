@@ -1,0 +1,113 @@
+package tui
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"refbox/engine/world"
+	"refbox/tui/canvas"
+)
+
+// clock is an instant of the heat as mm:ss.t, or h:mm:ss from an hour on.
+func clock(ms uint64) string {
+	s := ms / 1000
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%02d:%02d.%d", s/60, s%60, ms/100%10)
+}
+
+// clockShort is clock without tenths.
+func clockShort(ms uint64) string {
+	s := ms / 1000
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%02d:%02d", s/60, s%60)
+}
+
+// span is a duration in the shortest form that says enough: 340ms, 4.1s, 2m05s.
+func span(ms uint64) string {
+	switch {
+	case ms < 1000:
+		return strconv.FormatUint(ms, 10) + "ms"
+	case ms < 60_000:
+		return fmt.Sprintf("%.1fs", float64(ms)/1000)
+	case ms < 3_600_000:
+		return fmt.Sprintf("%dm%02ds", ms/60_000, ms/1000%60)
+	}
+	return fmt.Sprintf("%dh%02dm", ms/3_600_000, ms/60_000%60)
+}
+
+// speedName is a playing speed as ×¼, ×1, ×16.
+func speedName(speed float64) string {
+	switch speed {
+	case 0.25:
+		return "×¼"
+	case 0.5:
+		return "×½"
+	}
+	return "×" + strconv.FormatFloat(speed, 'g', 4, 64)
+}
+
+// mark is how a milestone's state is shown: a shape first, a colour second.
+type mark struct {
+	shape rune
+	word  string
+	style canvas.Style
+}
+
+func rungMark(s world.RungState) mark {
+	switch s {
+	case world.RungPassed:
+		return mark{'✓', "passed", canvas.Fg(canvas.Ok)}
+	case world.RungVerifying:
+		return mark{'◐', "verifying", canvas.Fg(canvas.Accent)}
+	case world.RungFailing:
+		return mark{'✗', "failing", canvas.Fg(canvas.Bad)}
+	case world.RungRevoked:
+		return mark{'↶', "revoked", canvas.Fg(canvas.Bad)}
+	case world.RungPending:
+		return mark{'○', "pending", canvas.Fg(canvas.Text)}
+	}
+	return mark{'·', "locked", canvas.Fg(canvas.Dim)}
+}
+
+func outcomeWord(o world.Outcome) string {
+	switch o {
+	case world.OutcomeWon:
+		return "won"
+	case world.OutcomeDeadHeat:
+		return "dead heat"
+	case world.OutcomeDurable:
+		return "durable"
+	case world.OutcomeOutraced:
+		return "outraced"
+	case world.OutcomeIncomplete:
+		return "incomplete"
+	case world.OutcomeUnavailable:
+		return "unavailable"
+	case world.OutcomeEliminated:
+		return "eliminated"
+	case world.OutcomeAborted:
+		return "aborted"
+	}
+	return ""
+}
+
+// seatColor tells seats apart beside their numbers.
+func seatColor(i int) canvas.Color {
+	return []canvas.Color{canvas.Seat1, canvas.Seat2, canvas.Seat3, canvas.Seat4}[i%4]
+}
+
+// age is a wall-clock time as a person reads it in a list.
+func age(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	if now.Year() == t.Year() && now.YearDay() == t.YearDay() {
+		return t.Format("15:04")
+	}
+	return t.Format("2006-01-02")
+}

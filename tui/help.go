@@ -1,0 +1,131 @@
+package tui
+
+import (
+	"strings"
+
+	"refbox/engine/world"
+	"refbox/tui/canvas"
+	"refbox/tui/keymap"
+	"refbox/tui/topology"
+)
+
+// helpScreen lists the keys, from the key map, and what the signs mean.
+type helpScreen struct {
+	keys keymap.Map
+	in   screen
+	up   int
+	rows int // of content, as last drawn
+	room int
+}
+
+// key scrolls; false closes the help.
+func (s *helpScreen) key(a keymap.Action) bool {
+	switch a {
+	case keymap.Down:
+		s.up++
+	case keymap.Up:
+		s.up--
+	case keymap.PageDown, keymap.HalfDown:
+		s.up += s.room / 2
+	case keymap.PageUp, keymap.HalfUp:
+		s.up -= s.room / 2
+	default:
+		return false
+	}
+	s.up = max(0, min(s.up, s.rows-s.room))
+	return true
+}
+
+func (s *helpScreen) draw(c canvas.Canvas) {
+	c.Fill(c.Bounds(), ' ', canvas.Style{})
+	in := c.Sub(c.Frame(c.Bounds(), canvas.Double, "keys and legend", "any other key closes", canvas.Fg(canvas.Focus), canvas.Fg(canvas.Title).With(canvas.Bold)))
+	w, h := in.Size()
+	// Drawn on a sheet of its own, as tall as it needs, then scrolled.
+	sheet := canvas.New(w, 200)
+	columns := max(1, w/58)
+	colW := w / columns
+	y := make([]int, columns)
+	shortest := func() int {
+		best := 0
+		for i := range y {
+			if y[i] < y[best] {
+				best = i
+			}
+		}
+		return best
+	}
+	for _, g := range []keymap.Group{keymap.Time, keymap.Move, keymap.Look, keymap.Act, keymap.Always} {
+		i := shortest()
+		col := sheet.Sub(canvas.Rect{X: i * colW, Y: y[i], W: colW - 1, H: 200 - y[i]})
+		y[i] += s.drawGroup(col, g) + 1
+	}
+	i := shortest()
+	y[i] += s.drawLegend(sheet.Sub(canvas.Rect{X: i * colW, Y: y[i], W: colW - 1, H: 200 - y[i]}))
+	s.rows, s.room = 0, h
+	for _, n := range y {
+		s.rows = max(s.rows, n)
+	}
+	s.up = max(0, min(s.up, s.rows-h))
+	in.Copy(0, 0, sheet.Sub(canvas.Rect{X: 0, Y: s.up, W: w, H: h}))
+	if s.up+h < s.rows {
+		in.PutRight(w-1, h-1, 12, " more ↓ ", canvas.Fg(canvas.Key))
+	}
+}
+
+func (s *helpScreen) drawGroup(c canvas.Canvas, g keymap.Group) int {
+	w, _ := c.Size()
+	c.Put(1, 0, string(g), canvas.Fg(canvas.Title).With(canvas.Bold))
+	y := 1
+	for _, b := range s.keys.Bindings() {
+		if b.Group != g {
+			continue
+		}
+		names := make([]string, len(b.Keys))
+		for i, k := range b.Keys {
+			names[i] = keymap.Name(k)
+		}
+		if b.Action == keymap.Seat {
+			names = []string{"1–9"}
+		}
+		c.PutFit(2, y, 17, strings.Join(names, " "), canvas.Fg(canvas.Key))
+		c.PutFit(20, y, w-21, b.Long, canvas.Fg(canvas.Text))
+		y++
+	}
+	return y
+}
+
+func (s *helpScreen) drawLegend(c canvas.Canvas) int {
+	w, _ := c.Size()
+	c.Put(1, 0, "Signs", canvas.Fg(canvas.Title).With(canvas.Bold))
+	y := 1
+	x := 2
+	for _, st := range []world.RungState{world.RungPassed, world.RungVerifying, world.RungFailing, world.RungRevoked, world.RungPending, world.RungLocked} {
+		m := rungMark(st)
+		if x+len(m.word)+4 > w {
+			x, y = 2, y+1
+		}
+		c.Set(x, y, m.shape, m.style.With(canvas.Bold))
+		x = c.Put(x+2, y, m.word, canvas.Fg(canvas.Text)) + 2
+	}
+	y += 2
+	y += topology.DrawLegend(c, canvas.Rect{X: 2, Y: y, W: w - 3, H: 20}) + 1
+	for _, l := range []struct {
+		sign rune
+		st   canvas.Style
+		word string
+	}{
+		{'●', canvas.Fg(canvas.Ok), "a milestone passed"},
+		{'★', canvas.Fg(canvas.Ok), "durable"},
+		{'┄', canvas.Fg(canvas.Bad), "a run of equal failures"},
+		{'⚔', canvas.Fg(canvas.Warn), "the referee attacked a claim"},
+		{'↶', canvas.Fg(canvas.Bad), "a milestone was revoked"},
+		{'·', canvas.Fg(canvas.Dim), "a pass later in the recording"},
+		{'▲', canvas.Fg(canvas.Focus), "the playhead"},
+		{'$', canvas.Fg(canvas.Accent), "a command   ▸ a session   ⇅ files   → a forward"},
+	} {
+		c.Set(2, y, l.sign, l.st)
+		c.PutFit(4, y, w-5, l.word, canvas.Fg(canvas.Text))
+		y++
+	}
+	return y
+}

@@ -1,0 +1,130 @@
+package tui
+
+import (
+	"fmt"
+
+	"refbox/engine/text"
+	"refbox/engine/world"
+	"refbox/tui/canvas"
+)
+
+// laneNameWidth bounds the names left of the lanes.
+const laneNameWidth = 16
+
+// drawLanes draws a strip per seat on the heat's clock, and below them the axis
+// with the playhead: what has happened up to the playhead is solid, what a
+// recording holds beyond it is faint.
+func (h *heat) drawLanes(c canvas.Canvas) {
+	w, rows := c.Size()
+	if rows < 1 || w < 20 {
+		return
+	}
+	seats := h.world.Seats()
+	names := 0
+	for _, s := range seats {
+		names = max(names, min(laneNameWidth, text.Width(s.ID)))
+	}
+	left, right := 1+names+1, w-6
+	lanes := min(rows-1, len(seats))
+	first := 0
+	if h.seat >= lanes {
+		first = h.seat - lanes + 1
+	}
+	end := h.end()
+	for y := range lanes {
+		i := first + y
+		s := seats[i]
+		st := canvas.Fg(seatColor(i))
+		if i == h.seat {
+			st = st.With(canvas.Bold)
+			c.Set(0, y, '▸', canvas.Fg(canvas.Focus))
+		}
+		c.PutFit(1, y, names, s.ID, st)
+		h.drawLane(c.Sub(canvas.Rect{X: left, Y: y, W: right - left, H: 1}), s, end)
+		c.PutRight(w-1, y, 5, fmt.Sprint(s.Points), canvas.Fg(canvas.Title))
+	}
+	h.drawAxis(c.Sub(canvas.Rect{X: 0, Y: rows - 1, W: w, H: 1}), left, right, end)
+}
+
+// column is where an instant lies on a lane of w cells that ends at end.
+func column(ms, end uint64, w int) int {
+	if end == 0 || w < 2 {
+		return 0
+	}
+	return int(min(ms, end) * uint64(w-1) / end)
+}
+
+func (h *heat) drawLane(c canvas.Canvas, s *world.Seat, end uint64) {
+	w, _ := c.Size()
+	now := column(h.now, end, w)
+	c.HLine(0, 0, now+1, '─', canvas.Fg(canvas.Dim))
+	// Runs of failures are the stretches in which nothing went forward.
+	for _, sp := range s.Spans.All() {
+		until := sp.EndMS
+		if sp.Open {
+			until = h.now
+		}
+		from, to := column(sp.SinceMS, end, w), column(until, end, w)
+		if sp.Count > 1 && to > from {
+			c.HLine(from, 0, to-from+1, '┄', canvas.Fg(canvas.Bad))
+		}
+	}
+	for _, a := range s.Attacks.All() {
+		if a.Done {
+			c.Set(column(a.EndMS, end, w), 0, '⚔', canvas.Fg(canvas.Warn))
+		}
+	}
+	if h.full != nil {
+		if f := h.full.Seat(s.ID); f != nil {
+			for i := range f.Milestones {
+				if m := &f.Milestones[i]; m.Passed && m.PassedMS > h.now {
+					c.Set(column(m.PassedMS, end, w), 0, '·', canvas.Fg(canvas.Dim))
+				}
+			}
+		}
+	}
+	for _, r := range s.Revocations.All() {
+		c.Set(column(r.MS, end, w), 0, '↶', canvas.Fg(canvas.Bad))
+	}
+	for i := range s.Milestones {
+		m := &s.Milestones[i]
+		switch {
+		case m.Passed:
+			c.Set(column(m.PassedMS, end, w), 0, '●', canvas.Fg(canvas.Ok))
+		case m.Evaluating:
+			c.Set(now, 0, '◐', canvas.Fg(canvas.Accent))
+		}
+	}
+	if s.DurableAtMS != nil {
+		c.Set(column(*s.DurableAtMS, end, w), 0, '★', canvas.Fg(canvas.Ok).With(canvas.Bold))
+	}
+	if s.Unavailable != nil {
+		c.Set(column(s.Unavailable.MS, end, w), 0, '✗', canvas.Fg(canvas.Bad))
+	}
+}
+
+// drawAxis draws the time line with the playhead, and what the player does.
+func (h *heat) drawAxis(c canvas.Canvas, left, right int, end uint64) {
+	w, _ := c.Size()
+	dim := canvas.Fg(canvas.Dim)
+	c.Put(1, 0, clockShort(0), dim)
+	mode := h.mode()
+	modeAt := c.PutRight(w-1, 0, w/3, mode, canvas.Fg(canvas.Accent))
+	total := clockShort(end)
+	stop := modeAt - 2 - len(total)
+	if stop <= left+2 {
+		return
+	}
+	lane := min(right, stop-1) - left
+	c.HLine(left, 0, lane, '─', dim)
+	c.Put(stop, 0, total, dim)
+	// The playhead stands under the lanes' cells, which end at right.
+	x := min(left+column(h.now, end, right-left), left+lane-1)
+	label := " " + clock(h.now) + " "
+	c.Set(x, 0, '▲', canvas.Fg(canvas.Focus).With(canvas.Bold))
+	if x+1+len(label) < stop {
+		c.Put(x+1, 0, label, canvas.Fg(canvas.Title))
+	} else if x-len(label) > left {
+		c.Put(x-len(label), 0, label, canvas.Fg(canvas.Title))
+	}
+}

@@ -1,0 +1,429 @@
+package tui
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/sahilm/fuzzy"
+
+	"refbox/engine/arena"
+	"refbox/engine/recording"
+	"refbox/engine/text"
+	"refbox/tui/canvas"
+	"refbox/tui/keymap"
+	"refbox/tui/topology"
+)
+
+// Library is what the lobby offers.
+type Library struct {
+	Arenas []*arena.Package
+	// Shelves list recordings; they are read beside the screen.
+	Shelves []Shelf
+}
+
+// Shelf is a place with recordings.
+type Shelf interface {
+	// List summarises the recordings of the place.
+	List(ctx context.Context) ([]recording.Summary, error)
+	// Open opens one by the path of its summary.
+	Open(path string) (*recording.Recording, error)
+}
+
+// Lobby shows what there is until it is left, or until an arena is to be raced.
+func Lobby(ctx context.Context, cfg Config, lib Library, in io.Reader, out io.Writer) (Choice, error) {
+	return run(ctx, cfg, &lobby{ctx: ctx, lib: lib}, in, out)
+}
+
+// item is a row of the lobby.
+type item struct {
+	pkg   *arena.Package
+	rec   *recording.Summary
+	shelf Shelf
+}
+
+func (i item) words() string {
+	if i.pkg != nil {
+		return i.pkg.Manifest.Arena.ID + " " + i.pkg.Manifest.Arena.DisplayName
+	}
+	return i.rec.Name + " " + i.rec.Arena + " " + i.rec.Winner
+}
+
+type lobby struct {
+	ctx     context.Context
+	lib     Library
+	items   []item // of all
+	loading bool
+	loaded  bool
+	trouble string
+	filter  string
+	chosen  int
+	first   int
+	laid    struct {
+		key    lobbyLayout
+		layout topology.Layout
+	}
+}
+
+func (l *lobby) crumbs() []string { return []string{"lobby"} }
+
+func (l *lobby) status(c canvas.Canvas) {
+	w, _ := c.Size()
+	n := 0
+	for _, i := range l.items {
+		if i.rec != nil {
+			n++
+		}
+	}
+	s := fmt.Sprintf("%s, %s", plural(len(l.lib.Arenas), "arena"), plural(n, "recording"))
+	if l.loading {
+		s += ", reading …"
+	}
+	c.PutFit(0, 0, w, s, canvas.Fg(canvas.Dim))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func (l *lobby) advance(time.Time) time.Duration { return 0 }
+
+// load reads the shelves beside the screen.
+func (l *lobby) load() tea.Cmd {
+	if l.loading || l.loaded {
+		return nil
+	}
+	l.loading = true
+	return safe(func() tea.Msg {
+		var recs []item
+		var trouble []string
+		for _, s := range l.lib.Shelves {
+			list, err := s.List(l.ctx)
+			if err != nil {
+				trouble = append(trouble, text.Line(err.Error()))
+			}
+			for i := range list {
+				recs = append(recs, item{rec: &list[i], shelf: s})
+			}
+		}
+		slices.SortStableFunc(recs, func(a, b item) int {
+			if a.rec.Live != b.rec.Live {
+				if a.rec.Live {
+					return -1
+				}
+				return 1
+			}
+			return cmp.Or(b.rec.StartedAt.Compare(a.rec.StartedAt), cmp.Compare(a.rec.Name, b.rec.Name))
+		})
+		return doneMsg{then: func(*model) tea.Cmd {
+			l.loading, l.loaded, l.trouble = false, true, strings.Join(trouble, "; ")
+			l.items = l.items[:0]
+			for _, p := range l.lib.Arenas {
+				l.items = append(l.items, item{pkg: p})
+			}
+			l.items = append(l.items, recs...)
+			return nil
+		}}
+	})
+}
+
+// shown are the items that pass the filter, best match first.
+func (l *lobby) shown() []item {
+	if l.filter == "" {
+		return l.items
+	}
+	words := make([]string, len(l.items))
+	for i, it := range l.items {
+		words[i] = it.words()
+	}
+	var out []item
+	for _, m := range fuzzy.Find(l.filter, words) {
+		out = append(out, l.items[m.Index])
+	}
+	return out
+}
+
+func (l *lobby) draw(c canvas.Canvas) {
+	w, h := c.Size()
+	if !l.loaded && len(l.items) == 0 {
+		for _, p := range l.lib.Arenas {
+			l.items = append(l.items, item{pkg: p})
+		}
+	}
+	items := l.shown()
+	l.chosen = max(0, min(l.chosen, len(items)-1))
+	list := c.Bounds()
+	var detail canvas.Rect
+	if w >= 110 {
+		list, detail = c.Bounds().CutLeft(w * 3 / 5)
+	}
+	title := "arenas and recordings"
+	if l.filter != "" {
+		title = "filter: " + l.filter
+	}
+	in := c.Sub(c.Frame(list, canvas.Heavy, title, countNote(len(items)), canvas.Fg(canvas.Focus), canvas.Fg(canvas.Title).With(canvas.Bold)))
+	l.drawList(in, items)
+	if !detail.Empty() {
+		in := c.Sub(c.Frame(detail, canvas.Rounded, "about", "", canvas.Fg(canvas.Border), canvas.Fg(canvas.Title).With(canvas.Bold)))
+		if l.chosen < len(items) {
+			l.drawAbout(in, items[l.chosen])
+		}
+	}
+	if l.trouble != "" {
+		c.PutFit(2, h-1, w-4, l.trouble, canvas.Fg(canvas.Bad))
+	}
+}
+
+func (l *lobby) drawList(c canvas.Canvas, items []item) {
+	w, h := c.Size()
+	if len(items) == 0 {
+		c.PutFit(1, 0, w-2, "nothing matches", canvas.Fg(canvas.Dim))
+		return
+	}
+	// Headings stand above the first arena and the first recording of an
+	// unfiltered list, and scroll with it.
+	type row struct {
+		heading string
+		item    int
+	}
+	var rows []row
+	at := 0
+	for i, it := range items {
+		if l.filter == "" && (i == 0 || (it.pkg == nil) != (items[i-1].pkg == nil)) {
+			if i > 0 {
+				rows = append(rows, row{heading: " ", item: -1})
+			}
+			heading := "Recordings"
+			if it.pkg != nil {
+				heading = "Arenas"
+			}
+			rows = append(rows, row{heading: heading, item: -1})
+		}
+		if i == l.chosen {
+			at = len(rows)
+		}
+		rows = append(rows, row{item: i})
+	}
+	if at < l.first || l.chosen == 0 {
+		l.first = max(0, at-2)
+	}
+	if at >= l.first+h {
+		l.first = at - h + 1
+	}
+	for y := 0; y < h && l.first+y < len(rows); y++ {
+		r := rows[l.first+y]
+		if r.item < 0 {
+			c.PutFit(1, y, w-2, r.heading, canvas.Fg(canvas.Accent).With(canvas.Bold))
+			continue
+		}
+		l.drawRow(c, y, items[r.item])
+		if r.item == l.chosen {
+			c.Restyle(canvas.Rect{X: 0, Y: y, W: w, H: 1}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
+			c.Set(0, y, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
+		}
+	}
+}
+
+func (l *lobby) drawRow(c canvas.Canvas, y int, it item) {
+	w, _ := c.Size()
+	if it.pkg != nil {
+		m := it.pkg.Manifest
+		right := c.PutRight(w-1, y, 30, fmt.Sprintf("%s, %d points", plural(len(m.Territories), "seat"), m.Points()), canvas.Fg(canvas.Dim))
+		x := c.PutFit(2, y, 24, m.Arena.ID, canvas.Fg(canvas.Text).With(canvas.Bold))
+		c.PutFit(x+2, y, right-x-3, m.Arena.DisplayName, canvas.Fg(canvas.Dim))
+		return
+	}
+	r := it.rec
+	badge, st := badgeMark(r.Badge)
+	right := c.PutRight(w-1, y, 8, badge, st)
+	when := age(r.StartedAt, time.Now())
+	right = c.PutRight(right-1, y, 10, fmt.Sprintf("%10s", when), canvas.Fg(canvas.Dim))
+	result := verdict(*r)
+	room := max(14, (right-4)*2/5)
+	right = c.PutRight(right-1, y, room, result, verdictStyle(*r))
+	c.PutFit(2, y, right-3, r.Name, canvas.Fg(canvas.Text))
+}
+
+// verdict is a recording's outcome in a few words.
+func verdict(r recording.Summary) string {
+	switch {
+	case r.Live:
+		return "● live"
+	case r.Winner != "":
+		return r.Winner + " " + clock(r.DurationMS)
+	case len(r.DeadHeat) > 0:
+		return "dead heat"
+	case r.State == "finished":
+		return "no winner"
+	}
+	return r.State
+}
+
+func verdictStyle(r recording.Summary) canvas.Style {
+	switch {
+	case r.Live, r.Winner != "":
+		return canvas.Fg(canvas.Ok)
+	case r.State == "aborted", r.State == "stopped":
+		return canvas.Fg(canvas.Warn)
+	}
+	return canvas.Fg(canvas.Text)
+}
+
+func badgeMark(badge string) (string, canvas.Style) {
+	switch badge {
+	case "ok":
+		return "✓ ok", canvas.Fg(canvas.Ok)
+	case "notes":
+		return "○ notes", canvas.Fg(canvas.Warn)
+	case "broken":
+		return "✗ broken", canvas.Fg(canvas.Bad)
+	}
+	return "? " + badge, canvas.Fg(canvas.Bad)
+}
+
+// drawAbout shows the chosen item.
+func (l *lobby) drawAbout(c canvas.Canvas, it item) {
+	w, h := c.Size()
+	y := 0
+	put := func(st canvas.Style, format string, a ...any) {
+		for _, line := range text.Wrap(fmt.Sprintf(format, a...), w-2) {
+			c.Put(1, y, line, st)
+			y++
+		}
+	}
+	title, dim, plain := canvas.Fg(canvas.Title).With(canvas.Bold), canvas.Fg(canvas.Dim), canvas.Fg(canvas.Text)
+	if it.pkg != nil {
+		m := it.pkg.Manifest
+		put(title, "%s", m.Arena.DisplayName)
+		put(dim, "%s, up to %s", plural(len(m.Territories), "seat"), m.Duration())
+		y++
+		for _, ms := range m.Milestones() {
+			put(plain, "%3d  %s", ms.Points, ms.DisplayName)
+		}
+		y++
+		for _, a := range m.Agents {
+			put(dim, "%s: %s", a.Territory, cmp.Or(deref(a.Script), a.Adapter))
+		}
+		y++
+		put(canvas.Fg(canvas.Key), "enter races it")
+		if area := (canvas.Rect{X: 0, Y: y + 1, W: w, H: min(h-y-1, 16)}); m.Visualization != nil && area.H >= 9 && w > 20 {
+			topology.Draw(c, area, l.layout(m, area.W, area.H), nil)
+		}
+		return
+	}
+	r := it.rec
+	put(title, "%s", r.Name)
+	put(dim, "%s", r.Arena)
+	y++
+	put(plain, "%s", cmp.Or(r.Reason, r.State))
+	put(dim, "lasted %s", clock(r.DurationMS))
+	if !r.StartedAt.IsZero() {
+		about := ""
+		if !r.Exact {
+			about = "about "
+		}
+		put(dim, "started %s%s", about, r.StartedAt.Format("2006-01-02 15:04:05"))
+	}
+	y++
+	for _, s := range r.Seats {
+		mark := " "
+		if s.Durable {
+			mark = "★"
+		}
+		put(plain, "%d %s %-3d %s  %s", s.Rank, mark, s.Points, s.Territory, s.Model)
+	}
+	y++
+	put(dim, "integrity: %s", r.Badge)
+	for _, f := range r.Integrity.Findings {
+		if y >= h-1 {
+			break
+		}
+		put(dim, "%s: %s", f.Severity, f.Text)
+	}
+}
+
+// layout lays an arena's graph out once per size.
+func (l *lobby) layout(m *arena.Manifest, w, h int) topology.Layout {
+	key := lobbyLayout{m, w, h}
+	if l.laid.key != key {
+		l.laid.key, l.laid.layout = key, topology.Compute(graphOf(m), w, h)
+	}
+	return l.laid.layout
+}
+
+type lobbyLayout struct {
+	m    *arena.Manifest
+	w, h int
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func (l *lobby) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
+	items := l.shown()
+	_, h := m.grid.Size()
+	switch a {
+	case keymap.Down:
+		l.chosen++
+	case keymap.Up:
+		l.chosen--
+	case keymap.HalfDown:
+		l.chosen += h / 2
+	case keymap.HalfUp:
+		l.chosen -= h / 2
+	case keymap.PageDown:
+		l.chosen += h - 4
+	case keymap.PageUp:
+		l.chosen -= h - 4
+	case keymap.Start:
+		l.chosen = 0
+	case keymap.End:
+		l.chosen = len(items) - 1
+	case keymap.Back:
+		l.filter = ""
+	case keymap.Find:
+		m.ask("/", func(s string) { l.filter, l.chosen = s, 0 }, func(m *model, s string) tea.Cmd {
+			l.filter = s
+			return nil
+		})
+	case keymap.Open:
+		if l.chosen < len(items) {
+			return l.open(m, items[l.chosen])
+		}
+	}
+	l.chosen = max(0, min(l.chosen, len(items)-1))
+	return nil
+}
+
+func (l *lobby) open(m *model, it item) tea.Cmd {
+	if it.pkg != nil {
+		m.choice.Run = it.pkg.Manifest.Arena.ID
+		return tea.Quit
+	}
+	ctx, now := m.ctx, m.cfg.Clock
+	return safe(func() tea.Msg {
+		rec, err := it.shelf.Open(it.rec.Path)
+		if err != nil {
+			return doneMsg{err: err}
+		}
+		return doneMsg{then: func(m *model) tea.Cmd {
+			return m.push(&overview{heat: openHeat(ctx, rec, Desk{}, now())})
+		}}
+	})
+}
+
+func (l *lobby) hints() []keymap.Action {
+	return []keymap.Action{keymap.Open, keymap.Down, keymap.Up, keymap.Find, keymap.Theme, keymap.Help, keymap.Leave}
+}

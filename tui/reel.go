@@ -1,0 +1,195 @@
+package tui
+
+import (
+	"fmt"
+
+	"refbox/engine/arena"
+	"refbox/engine/recording"
+	"refbox/engine/world"
+	"refbox/tui/canvas"
+	"refbox/tui/term"
+	"refbox/tui/topology"
+)
+
+type reelKey struct{ territory, machine string }
+
+// A reel keeps a copy of the emulator every so many bytes, so that going back
+// in time costs little, and forgets the oldest copies beyond a bound.
+const (
+	reelKeyBytes  = 64 << 10
+	reelKeyframes = 64
+	reelChunk     = 256 // frames that are read at a time
+)
+
+// reel plays a recorded console through a terminal emulator to the playhead.
+type reel struct {
+	cast   *recording.Cast
+	screen *term.Term
+	next   int // the first frame that is not on the screen
+	bytes  int // since the last keyframe
+	keys   []keyframe
+	broken string // why there is nothing to show
+}
+
+type keyframe struct {
+	next   int
+	screen *term.Term
+}
+
+// reel opens a machine's console once; nil until its record exists.
+func (h *heat) reel(territory, machine string) *reel {
+	if machine == "" {
+		machine = h.firstMachine(territory)
+	}
+	if machine == "" {
+		return nil
+	}
+	key := reelKey{territory, machine}
+	if r := h.reels[key]; r != nil {
+		return r
+	}
+	cast, err := h.rec.Console(territory, machine)
+	if err != nil {
+		return nil
+	}
+	w, rows := cast.Size()
+	r := &reel{cast: cast, screen: term.New(w, rows)}
+	r.keys = []keyframe{{0, r.screen.Clone()}}
+	h.reels[key] = r
+	return r
+}
+
+func (h *heat) firstMachine(territory string) string {
+	if s := h.world.Seat(territory); s != nil && s.Prepared != nil && len(s.Prepared.Machines) > 0 {
+		return s.Prepared.Machines[0]
+	}
+	if ms := h.rec.Machines(territory); len(ms) > 0 {
+		return ms[0]
+	}
+	return ""
+}
+
+// seek brings the screen to the given clock; an error leaves what was shown.
+func (r *reel) seek(ms uint64, all bool) {
+	if _, err := r.cast.Refresh(); err != nil {
+		r.broken = fmt.Sprintf("console record: %v", err)
+	}
+	to := r.cast.IndexAt(ms)
+	if all {
+		to = r.cast.Len()
+	}
+	if to < r.next {
+		i := len(r.keys) - 1
+		for i > 0 && r.keys[i].next > to {
+			i--
+		}
+		r.keys = r.keys[:i+1]
+		r.screen, r.next, r.bytes = r.keys[i].screen.Clone(), r.keys[i].next, 0
+	}
+	for r.next < to {
+		frames, err := r.cast.Frames(r.next, min(to, r.next+reelChunk))
+		if err != nil || len(frames) == 0 {
+			return
+		}
+		for _, f := range frames {
+			switch f.Kind {
+			case 'o':
+				r.screen.Write(f.Data) //nolint:errcheck // an emulator takes everything
+				r.bytes += len(f.Data)
+			case 'r':
+				var w, h int
+				if _, err := fmt.Sscanf(string(f.Data), "%dx%d", &w, &h); err == nil && w > 0 && h > 0 && w <= 1000 && h <= 1000 {
+					r.screen.Resize(w, h)
+				}
+			}
+			r.next++
+			if r.bytes >= reelKeyBytes {
+				r.bytes = 0
+				r.keys = append(r.keys, keyframe{r.next, r.screen.Clone()})
+				if len(r.keys) > reelKeyframes {
+					r.keys = append(r.keys[:1], r.keys[2:]...) // the first is where everything begins
+				}
+			}
+		}
+	}
+}
+
+// drawConsole draws the newest lines of a console as it was at the playhead, or
+// up lines above them, and returns up as far as there are lines.
+func (h *heat) drawConsole(c canvas.Canvas, seat *world.Seat, machine string, up int) int {
+	w, _ := c.Size()
+	r := h.reel(seat.ID, machine)
+	if r == nil {
+		c.PutFit(0, 0, w, "no console recorded", canvas.Fg(canvas.Dim))
+		return 0
+	}
+	r.seek(h.now, h.atHead())
+	if r.broken != "" {
+		c.PutFit(0, 0, w, r.broken, canvas.Fg(canvas.Bad))
+		return 0
+	}
+	return r.screen.Draw(c, up, h.attached != nil && h.attached.territory == seat.ID)
+}
+
+// drawTopology draws the arena's graph with the states that the seat's
+// milestones give its nodes.
+func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat) {
+	w, rows := c.Size()
+	if h.manifest == nil || h.manifest.Visualization == nil {
+		c.PutFit(1, 0, w-2, "this recording has no topology", canvas.Fg(canvas.Dim))
+		return
+	}
+	key := layoutKey{w, rows}
+	l, ok := h.layouts[key]
+	if !ok {
+		if len(h.layouts) > 32 {
+			h.layouts = map[layoutKey]topology.Layout{}
+		}
+		l = topology.Compute(graphOf(h.manifest), w, rows)
+		h.layouts[key] = l
+	}
+	topology.Draw(c, c.Bounds(), l, h.nodeStates(seat))
+}
+
+func graphOf(m *arena.Manifest) topology.Graph {
+	v := m.Topology()
+	var g topology.Graph
+	for _, n := range v.Nodes {
+		g.Nodes = append(g.Nodes, topology.Node{ID: n.ID, Name: n.DisplayName, Kind: topology.NodeKind(n.Kind), X: float64(n.X), Y: float64(n.Y)})
+	}
+	for _, l := range v.Links {
+		label := ""
+		if l.Label != nil {
+			label = *l.Label
+		}
+		g.Links = append(g.Links, topology.Link{From: l.From, To: l.To, Kind: topology.LinkKind(l.Kind), Label: label})
+	}
+	return g
+}
+
+// nodeStates are the states of the nodes that a milestone speaks for.
+func (h *heat) nodeStates(seat *world.Seat) map[string]topology.State {
+	rungs := map[string]world.RungState{}
+	for _, r := range world.Ladder(h.world, h.manifest, seat.ID) {
+		rungs[r.ID] = r.State
+	}
+	states := map[string]topology.State{}
+	for _, n := range h.manifest.Topology().Nodes {
+		if n.Milestone == nil {
+			continue
+		}
+		switch rungs[*n.Milestone] {
+		case world.RungPassed:
+			states[n.ID] = topology.Healthy
+		case world.RungVerifying:
+			states[n.ID] = topology.Verifying
+		case world.RungFailing, world.RungRevoked:
+			states[n.ID] = topology.Failed
+		case world.RungPending, world.RungLocked:
+			states[n.ID] = topology.Pending
+		default:
+			states[n.ID] = topology.Unknown
+		}
+	}
+	return states
+}

@@ -1,0 +1,146 @@
+package tui
+
+import (
+	"fmt"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"refbox/engine/text"
+	"refbox/engine/why"
+	"refbox/tui/canvas"
+	"refbox/tui/keymap"
+)
+
+// whyScreen explains a seat's outcome as of the playhead; enter opens the
+// evidence behind a line.
+type whyScreen struct {
+	*heat
+	territory string
+	chosen    int
+	first     int
+}
+
+func newWhy(h *heat, territory string) *whyScreen { return &whyScreen{heat: h, territory: territory} }
+
+func (s *whyScreen) crumbs() []string { return append(s.heat.crumbs(), s.territory, "why") }
+
+func whyMark(k why.Kind) (rune, canvas.Style) {
+	switch k {
+	case why.Passed:
+		return '✓', canvas.Fg(canvas.Ok)
+	case why.Durable:
+		return '★', canvas.Fg(canvas.Ok)
+	case why.Failed, why.Lost:
+		return '✗', canvas.Fg(canvas.Bad)
+	case why.Revoked:
+		return '↶', canvas.Fg(canvas.Bad)
+	case why.Attack:
+		return '⚔', canvas.Fg(canvas.Warn)
+	case why.End:
+		return '■', canvas.Fg(canvas.Accent)
+	}
+	return '·', canvas.Fg(canvas.Text)
+}
+
+func (s *whyScreen) draw(c canvas.Canvas) {
+	w, _ := c.Size()
+	e, ok := why.Explain(s.world, s.manifest, s.territory)
+	if !ok {
+		return
+	}
+	low, top := c.Bounds().CutBottom(2)
+	s.drawLanes(c.Sub(low))
+	in := c.Sub(c.Frame(top, canvas.Heavy, "why · "+s.territory, outcomeWord(e.Outcome), canvas.Fg(canvas.Focus), canvas.Fg(canvas.Title).With(canvas.Bold)))
+	y := 0
+	for _, l := range text.Wrap(e.Headline, w-4) {
+		in.Put(1, y, l, canvas.Fg(canvas.Title).With(canvas.Bold))
+		y++
+	}
+	y++
+	_, h := in.Size()
+	list := in.Sub(canvas.Rect{X: 0, Y: y, W: w - 2, H: h - y})
+	s.drawLines(list, e.Lines)
+}
+
+func (s *whyScreen) drawLines(c canvas.Canvas, lines []why.Line) {
+	w, h := c.Size()
+	s.chosen = max(0, min(s.chosen, len(lines)-1))
+	s.first = max(0, min(s.first, s.chosen))
+	// A line takes as many rows as its words need: scroll until the chosen one
+	// fits.
+	room := max(10, w-13)
+	height := func(i int) int { return len(text.Wrap(lines[i].Text, room)) }
+	for used := 0; ; used = 0 {
+		for i := s.first; i <= s.chosen && i < len(lines); i++ {
+			used += height(i)
+		}
+		if used <= h || s.first >= s.chosen {
+			break
+		}
+		s.first++
+	}
+	y := 0
+	for i := s.first; i < len(lines) && y < h; i++ {
+		l := lines[i]
+		shape, st := whyMark(l.Kind)
+		from := y
+		c.Put(1, y, clock(l.MS), canvas.Fg(canvas.Dim))
+		c.Set(10, y, shape, st.With(canvas.Bold))
+		for _, t := range text.Wrap(l.Text, room) {
+			c.Put(12, y, t, canvas.Fg(canvas.Text))
+			y++
+		}
+		if i == s.chosen {
+			c.Restyle(canvas.Rect{X: 0, Y: from, W: w, H: y - from}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
+			c.Set(0, from, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
+			where := ""
+			if l.Event != nil {
+				where = fmt.Sprintf(" event %d ", *l.Event)
+			}
+			c.PutRight(w-1, from, 14, where, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
+		}
+	}
+}
+
+func (s *whyScreen) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
+	switch a {
+	case keymap.Down:
+		s.chosen++
+	case keymap.Up:
+		s.chosen--
+	case keymap.HalfDown, keymap.PageDown:
+		s.chosen += 10
+	case keymap.HalfUp, keymap.PageUp:
+		s.chosen -= 10
+	case keymap.Open:
+		return s.open(m)
+	case keymap.Back, keymap.Why:
+		if a == keymap.Why {
+			m.pop()
+		}
+		return nil
+	default:
+		if s.moveInTime(m, a) {
+			return nil
+		}
+		return s.act(m, a)
+	}
+	return nil
+}
+
+// open goes to the evidence of the chosen line's milestone.
+func (s *whyScreen) open(m *model) tea.Cmd {
+	e, ok := why.Explain(s.world, s.manifest, s.territory)
+	if !ok || s.chosen >= len(e.Lines) || e.Lines[s.chosen].Milestone == "" {
+		m.say("no evidence is kept for this line")
+		return nil
+	}
+	return m.push(newEvidence(s.heat, s.territory, e.Lines[s.chosen].Milestone))
+}
+
+func (s *whyScreen) hints() []keymap.Action {
+	return []keymap.Action{keymap.Down, keymap.Up, keymap.Open, keymap.PlayPause, keymap.EventBack, keymap.EventNext, keymap.Back}
+}
+
+func (s *whyScreen) advance(now time.Time) time.Duration { return s.heat.advance(now) }
