@@ -150,6 +150,9 @@ func (m *machine) identity(s vm.Start) (guest.Identity, error) {
 	if len(m.cluster.spec.Machines) > 1 {
 		name += "-" + m.spec.Name
 	}
+	if len(name) > 63 {
+		return guest.Identity{}, fmt.Errorf("machine %q: hostname %q is longer than 63 characters", m.spec.Name, name)
+	}
 	id, hostKey, err := guest.NewIdentity(name, s.Password, s.AuthorizedKey)
 	if err != nil {
 		return id, fmt.Errorf("machine %q: %w", m.spec.Name, err)

@@ -45,8 +45,8 @@ const (
 )
 
 // descriptors are the numbers under which the QEMU process finds its files. It
-// is given descriptors and no paths, so it needs no permission on anything and
-// can open nothing else.
+// is given descriptors and no paths, so it needs no permission on the folders
+// and files of ours, and has none.
 type descriptors struct {
 	Kernel, Initrd, QMP, Agent, Overlay int
 	Layers                              []int // top first; the last is the raw base
@@ -114,7 +114,7 @@ func commandLine(l launch) []string {
 		"-device", "virtio-rng-pci",
 	)
 	args = append(args, disk(d)...)
-	user := "user,id=n0,restrict=on"
+	user := "user,id=n0,restrict=on,ipv6=off"
 	for _, f := range l.Forwards {
 		user += fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:%d", f.Host, f.Guest)
 	}

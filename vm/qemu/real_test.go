@@ -41,12 +41,20 @@ func realDriver(t testing.TB) *Driver {
 	if err != nil {
 		t.Skip("no cache folder for images: ", err)
 	}
-	l, err := os.OpenFile(filepath.Join(os.TempDir(), "refbox-real.lock"), os.O_RDWR|os.O_CREATE, 0o666)
+	// Opened for reading, as another user may have made it.
+	name := filepath.Join(os.TempDir(), "refbox-real.lock")
+	l, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		l, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o644)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Flock(int(l.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
+	if err := unix.Flock(int(l.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Log("waiting for other tests that run real machines")
+		if err := unix.Flock(int(l.Fd()), unix.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Cleanup(func() { l.Close() })
 	d := New(Config{CacheDir: filepath.Join(cache, "refbox")})
