@@ -198,11 +198,33 @@ func bootstrapStep(line string) (step string, done float64) {
 	return "", 0
 }
 
+// guardScript runs a command beside a guard that ends their process group when
+// descriptor 3 closes, which is when this process dies, however it does. (A
+// parent-death signal would reach the command alone, not what it started.)
+const guardScript = `(read -r _ <&3; trap '' TERM; kill -TERM 0; sleep 3; kill -KILL 0) >/dev/null 2>&1 </dev/null &
+exec "$@" 3<&-`
+
 // watch runs a command in a process group of its own and hands each line of its
-// standard error to seen. When the command's context ends the group is asked to
-// end, then made to. The error carries the last lines.
+// standard error to seen. When the command's context or this process ends the
+// group is asked to end, then made to. The error carries the last lines.
 func watch(cmd *exec.Cmd, seen func(string)) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	if cmd.Err != nil {
+		return cmd.Err
+	}
+	guard, alive, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer alive.Close()
+	defer guard.Close()
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		return err
+	}
+	cmd.Args = append([]string{"sh", "-c", guardScript, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = sh
+	cmd.ExtraFiles = append([]*os.File{guard}, cmd.ExtraFiles...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	r, w := io.Pipe()
@@ -224,11 +246,11 @@ func watch(cmd *exec.Cmd, seen func(string)) error {
 		_, _ = io.Copy(io.Discard, r) // a line too long for the scanner must not stop the command
 		last <- tail
 	}()
-	err := runLocked(cmd)
+	err = cmd.Run()
 	_ = w.Close()
 	tail := <-last
-	if cmd.Process != nil && err != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the guard, and what was left
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %q", err, strings.Join(tail, "\n"))

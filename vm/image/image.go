@@ -101,7 +101,10 @@ func Ensure(ctx context.Context, cacheDir string, report vm.Report) (Image, erro
 	if err != nil {
 		return Image{}, err
 	}
-	root := filepath.Join(cacheDir, "image")
+	root, err := filepath.Abs(filepath.Join(cacheDir, "image"))
+	if err != nil {
+		return Image{}, fmt.Errorf("the cache folder %s: %w", cacheDir, err)
+	}
 	dir := filepath.Join(root, key)
 	img, err := load(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
