@@ -170,20 +170,20 @@ func (b *boot) unitPorts() []int {
 	return slices.Compact(nums)
 }
 
-// awaitPorts waits until somebody listens on each of the ports, or until it is
-// plain that nobody will.
-func (b *boot) awaitPorts(ctx context.Context, want []int) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+// awaitResumed waits until the units that ran in the saved state run, and
+// listen, again.
+func (b *boot) awaitResumed(ctx context.Context, im image) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	err := b.m.await(ctx, func() bool {
 		if b.ctx.Err() != nil {
 			return true
 		}
 		have := b.listening()
-		return !slices.ContainsFunc(want, func(p int) bool { return !slices.Contains(have, p) })
+		return b.sys.allActive(im.active) && !slices.ContainsFunc(im.ports, func(p int) bool { return !slices.Contains(have, p) })
 	})
 	if err != nil {
-		return fmt.Errorf("ports %v were open in the prepared state and are not after it was resumed (open: %v): %w", want, b.listening(), err)
+		return fmt.Errorf("units %v ran and ports %v were open in the prepared state, and are not once it is resumed (open: %v): %w", im.active, im.ports, b.listening(), err)
 	}
 	return nil
 }

@@ -20,11 +20,17 @@ import (
 
 const maxBody = 1 << 20
 
-// httpClient dials inside the cluster.
-func (b *boot) httpClient() *http.Client {
+// httpClient dials inside the cluster. A transport goes on dialling when the
+// request that asked for it has been given up; owner ends that.
+func (b *boot) httpClient(owner context.Context) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return b.dial(ctx, addr) },
+			DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				defer context.AfterFunc(owner, cancel)()
+				return b.dial(ctx, addr)
+			},
 			DisableKeepAlives: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -62,7 +68,7 @@ func (b *boot) request(ctx context.Context, r vm.HTTPRequest) (vm.HTTPResult, er
 	if err != nil {
 		return vm.HTTPResult{}, err
 	}
-	resp, err := b.httpClient().Do(req)
+	resp, err := b.httpClient(ctx).Do(req)
 	if err != nil {
 		return vm.HTTPResult{Err: httpFailure(ctx, err)}, nil
 	}
@@ -261,7 +267,7 @@ func (t *run) fetch(target string, f fetchSpec) int {
 	if h := req.Header.Get("Host"); h != "" {
 		req.Host = h
 	}
-	client := t.b.httpClient()
+	client := t.b.httpClient(ctx)
 	if f.follow {
 		client.CheckRedirect = nil
 	}

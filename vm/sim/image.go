@@ -92,6 +92,7 @@ var system = sync.OnceValues(func() (memfs.Snapshot, error) {
 	for _, unit := range []string{agentUnit, "ssh.service"} {
 		do(f.Symlink("/usr/lib/systemd/system/"+unit, "/etc/systemd/system/multi-user.target.wants/"+unit))
 	}
+	f.Sync()
 	return f.Snapshot(), first
 })
 

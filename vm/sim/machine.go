@@ -91,8 +91,8 @@ func (m *machine) first(ctx context.Context, im image, s vm.Start, resume bool) 
 		return fail(err)
 	}
 	if resume {
-		// A resumed machine's services listen at once.
-		if err := b.awaitPorts(ctx, im.ports); err != nil {
+		// A resumed machine's services run and listen at once.
+		if err := b.awaitResumed(ctx, im); err != nil {
 			return fail(err)
 		}
 	}

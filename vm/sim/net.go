@@ -197,6 +197,9 @@ func (b *boot) dial(ctx context.Context, addr string) (net.Conn, error) {
 			return nil, fail(syscall.ENETUNREACH)
 		}
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(b.ctx, cancel)()
 	if err := b.m.gate.wait(ctx); err != nil {
 		return nil, fail(err)
 	}

@@ -80,6 +80,14 @@ func (p *Process) Unit() string { return p.unit }
 // Hostname is the machine's present hostname.
 func (p *Process) Hostname() string { return p.b.hostname() }
 
+// Stdin is the process's standard input; empty when it was given none.
+func (p *Process) Stdin() io.Reader {
+	if p.stdin == nil {
+		return strings.NewReader("")
+	}
+	return p.stdin
+}
+
 // Ready tells systemd that a service of Type=notify is up. For other types it
 // does nothing.
 func (p *Process) Ready() { p.once.Do(func() { close(p.ready) }) }
@@ -210,7 +218,7 @@ func (p *Process) Dial(ctx context.Context, addr string) (net.Conn, error) {
 
 // HTTP is a client that dials inside the cluster, keeps no connection between
 // requests, follows no redirect, and has no timeout of its own.
-func (p *Process) HTTP() *http.Client { return p.b.httpClient() }
+func (p *Process) HTTP() *http.Client { return p.b.httpClient(p.ctx) }
 
 // Serve opens addr, says Ready, and serves h until ctx ends; then it lets
 // requests in flight finish for up to a second and returns nil.
@@ -252,8 +260,14 @@ func (p *Process) Serve(ctx context.Context, addr string, h http.Handler) error 
 	return err
 }
 
-// signal sends the process a signal; those that end nothing are ignored.
+// signal sends the process a signal; those that end nothing are ignored, and
+// what an ended shell left in the background is not the shell any more.
 func (p *Process) signal(sig syscall.Signal) {
+	select {
+	case <-p.ended:
+		return
+	default:
+	}
 	switch sig {
 	case 0, syscall.SIGCONT, syscall.SIGCHLD, syscall.SIGWINCH, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGURG:
 		return

@@ -257,6 +257,7 @@ func (d *Driver) prepare(ctx context.Context, key string, spec vm.Spec, report v
 			return nil, fmt.Errorf("prepare machine %s: its set-up switched it off", m.spec.Name)
 		}
 		b.sys.settle(ctx)
+		b.fs.Sync()
 		t.images[i] = image{disk: b.fs.Snapshot(), active: b.sys.running(), ports: b.unitPorts()}
 	}
 	report("ready", 1)

@@ -403,10 +403,10 @@ func TestRebootAndPower(t *testing.T) {
 		t.Fatal("reset kept the boot")
 	}
 	// The guest may reboot itself.
-	sh(t, m, "reboot")
+	_, _ = m.Guest().Run(ctx, []string{"reboot"}, nil) // the answer may go with the boot
 	until(t, "own reboot", func() bool { h, err := m.Guest().Hello(ctx); return err == nil && h.BootID != h3.BootID })
 	// And switch itself off.
-	sh(t, m, "systemctl poweroff")
+	_, _ = m.Guest().Run(ctx, []string{"systemctl", "poweroff"}, nil)
 	until(t, "power off", func() bool { p, _ := m.Power(ctx); return p == vm.PowerOff })
 }
 
@@ -437,7 +437,9 @@ func TestAgentKilled(t *testing.T) {
 		_, _ = m.Guest().Run(t.Context(), []string{"sh", "-c", how}, nil)
 		until(t, "lost: "+how, func() bool { _, err := m.Guest().Hello(t.Context()); return errors.Is(err, vm.ErrGuestLost) })
 		if !pings(t, m)() {
-			t.Fatal("the service fell with the agent")
+			_, _, err := get(t, m, 8080, "/ping")
+			u, uerr := m.Guest().Unit(t.Context(), "kv")
+			t.Fatal("the service fell with the agent: ", how, err, u, uerr)
 		}
 		if err := m.Reboot(t.Context()); !errors.Is(err, vm.ErrGuestRefused) || !errors.Is(err, vm.ErrGuestLost) {
 			t.Fatalf("reboot without an agent: %v", err)
@@ -545,7 +547,7 @@ func TestLoseUnsynced(t *testing.T) {
 	if err := m.PowerOnAgain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := sh(t, m, "ls / | grep -E 'synced|one|agent'; cat /by-agent"); out != "by-agent\none\nsynced\nd" {
+	if out, _ := sh(t, m, "wc -c /synced /unsynced /one /by-agent"); out != "2 /synced\n0 /unsynced\n2 /one\n1 /by-agent\n" {
 		t.Fatalf("after the cut: %q", out)
 	}
 }

@@ -241,7 +241,8 @@ func (s *systemd) running() []string {
 	return names
 }
 
-// settle waits for the boot's units to have been started.
+// settle waits for the boot's units to have been started, and gives those that
+// are going to listen a moment to do so.
 func (s *systemd) settle(ctx context.Context) {
 	_ = s.b.m.await(ctx, func() bool {
 		s.mu.Lock()
@@ -249,6 +250,24 @@ func (s *systemd) settle(ctx context.Context) {
 		u := s.units["multi-user.target"]
 		return u != nil && u.active == "active" || s.b.ctx.Err() != nil
 	})
+	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	_ = s.b.m.await(ctx, func() bool {
+		ports := s.b.sortedPorts()
+		for _, p := range s.b.processes() {
+			if p.unit != "" && p.unit != agentUnit && !slices.ContainsFunc(ports, func(l *port) bool { return l.proc == p }) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// allActive reports whether the named units are.
+func (s *systemd) allActive(names []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !slices.ContainsFunc(names, func(n string) bool { u := s.units[n]; return u == nil || u.active != "active" })
 }
 
 // lock takes a unit's job token.

@@ -39,6 +39,7 @@ type node struct {
 	data []byte
 	link string           // target of a symbolic link
 	gen  string           // key of generated content (/proc, /dev)
+	safe bool             // the content is on disk
 	kids map[string]*node // of a directory
 }
 
@@ -65,12 +66,18 @@ type FS struct {
 
 // New makes a file system that continues from s (the zero Snapshot is an empty
 // root) and holds at most limit bytes. What s holds is on disk.
+//
+// The disk behaves as ext4's does: syncing one file also commits every name,
+// link and removal before it, but not the content of other files. A file whose
+// content never was synced is empty after a crash, a changed one is as before.
 func New(s Snapshot, limit int64) *FS {
 	if s.root == nil {
 		s.root = &node{ino: 1, mode: fs.ModeDir | 0o755, mod: time.Now(), kids: map[string]*node{}}
 		s.ino, s.nodes = 1, 1
 	}
-	return &FS{limit: limit, live: s, disk: s}
+	f := &FS{limit: limit, live: s}
+	f.Sync()
+	return f
 }
 
 // Snapshot is the file system as programs see it now.
@@ -91,10 +98,49 @@ func (f *FS) Synced() Snapshot {
 func (f *FS) Sync() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.live.root = settle(f.live.root, nil, true)
 	f.disk = f.live
 }
 
-// SyncFile puts one file, or its absence, on disk.
+// settle is n as the disk has it: with the content of every file if all is set,
+// else with the content that old, the same place on the disk before, had. What
+// is the same as before is shared.
+func settle(n, old *node, all bool) *node {
+	if n == old || n.kids == nil && n.safe {
+		return n
+	}
+	if !n.mode.IsDir() {
+		c := *n
+		if !all && n.mode.IsRegular() {
+			c.data = nil
+			if old != nil && old.ino == n.ino {
+				c.data = old.data
+			}
+		}
+		c.safe = true
+		return &c
+	}
+	c := n
+	for name, kid := range n.kids {
+		var oldKid *node
+		if old != nil {
+			oldKid = old.kids[name]
+		}
+		k := settle(kid, oldKid, all)
+		if k == kid {
+			continue
+		}
+		if c == n {
+			d := *n
+			d.kids = maps.Clone(n.kids)
+			c = &d
+		}
+		c.kids[name] = k
+	}
+	return c
+}
+
+// SyncFile puts one file on disk, or its absence, and all names (see New).
 func (f *FS) SyncFile(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,14 +148,14 @@ func (f *FS) SyncFile(name string) error {
 	if err != nil {
 		return err
 	}
-	disk := f.disk
-	if root := setAt(disk.root, split(real), n, f.live.root); root != nil {
-		disk.root = root
-		disk.ino = f.live.ino
-		// The exact sums of a mixed tree are not worth a walk: the live ones bound it.
-		disk.bytes, disk.nodes = f.live.bytes, f.live.nodes
-		f.disk = disk
+	if n != nil && !n.mode.IsDir() && !n.safe {
+		c := *n
+		c.safe = true
+		f.live.root = setAt(f.live.root, split(real), &c)
 	}
+	disk := f.live // its sums bound those of what a crash leaves
+	disk.root = settle(f.live.root, f.disk.root, false)
+	f.disk = disk
 	return nil
 }
 
@@ -125,39 +171,23 @@ func split(abs string) []string {
 	return strings.Split(abs, "/")
 }
 
-// setAt is root with n at the path, nil n removing what is there. Directories
-// that are missing on the way are made in the image of like's. It returns nil
-// when the way is blocked by something that is no directory.
-func setAt(root *node, parts []string, n, like *node) *node {
+// setAt is root with n at the path, nil n removing what is there. The path's
+// directories exist.
+func setAt(root *node, parts []string, n *node) *node {
 	if len(parts) == 0 {
 		return n
-	}
-	if root == nil || root.kids == nil {
-		if like == nil || like.kids == nil || n == nil {
-			return root
-		}
-		c := *like
-		c.kids = nil
-		root = &c
-	}
-	var likeKid *node
-	if like != nil {
-		likeKid = like.kids[parts[0]]
 	}
 	kid := root.kids[parts[0]]
 	if len(parts) == 1 {
 		kid = n
 	} else {
-		kid = setAt(kid, parts[1:], n, likeKid)
+		kid = setAt(kid, parts[1:], n)
 	}
 	if kid == root.kids[parts[0]] {
 		return root
 	}
 	c := *root
 	c.kids = maps.Clone(root.kids)
-	if c.kids == nil {
-		c.kids = map[string]*node{}
-	}
 	if kid == nil {
 		delete(c.kids, parts[0])
 	} else {
@@ -252,7 +282,7 @@ func (f *FS) put(op, real string, old, n *node) error {
 			n.ino = s.ino
 		}
 	}
-	s.root = setAt(s.root, split(real), n, nil)
+	s.root = setAt(s.root, split(real), n)
 	f.live = s
 	return nil
 }
@@ -313,7 +343,7 @@ func (f *FS) write(name string, perm fs.FileMode, create, touch bool, ino uint64
 	default:
 		n = *old
 	}
-	n.data = change(n.data)
+	n.data, n.safe = change(n.data), false
 	if touch {
 		n.mod = time.Now()
 	}
@@ -393,7 +423,7 @@ func (f *FS) remove(name string, all bool) error {
 	bytes, nodes := sum(old)
 	s := f.live
 	s.bytes, s.nodes = s.bytes-bytes, s.nodes-nodes
-	s.root = setAt(s.root, split(real), nil, nil)
+	s.root = setAt(s.root, split(real), nil)
 	f.live = s
 	return nil
 }
@@ -447,8 +477,8 @@ func (f *FS) Rename(from, to string) error {
 	if old != nil {
 		s.bytes, s.nodes = s.bytes-old.cost(), s.nodes-1
 	}
-	s.root = setAt(s.root, split(src), nil, nil)
-	s.root = setAt(s.root, split(dst), n, nil)
+	s.root = setAt(s.root, split(src), nil)
+	s.root = setAt(s.root, split(dst), n)
 	f.live = s
 	return nil
 }
