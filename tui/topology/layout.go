@@ -40,23 +40,21 @@ const (
 	badForm = 120 // a step down in form
 )
 
-// maxRoutings bounds the time of one Compute: so many placements get routed, on areas
-// of up to smallArea cells; fewer on larger ones, where the first mostly serve.
-const (
-	maxRoutings = 16
-	smallArea   = 1200
-)
+// effort bounds the time of one Compute: the states that all its searches may visit
+// before it settles for the best picture so far.
+const effort = 30000
 
 // Compute lays g out on w × h cells. It takes a few milliseconds: keep the result for
 // as long as graph and size stay.
 func Compute(g Graph, w, h int) Layout {
-	l := Layout{W: max(0, w), H: max(0, h), Graph: g, Boxes: make([]Box, len(g.Nodes)), Paths: make([]Path, len(g.Links))}
+	l := Layout{W: max(0, w), H: max(0, h), Form: List, Graph: g, Boxes: make([]Box, len(g.Nodes)), Paths: make([]Path, len(g.Links))}
 	if len(g.Nodes) == 0 || l.W == 0 || l.H == 0 {
 		return l
 	}
 	ends := g.ends()
+	work := effort
 	for rows := 0; rows <= l.H/2; {
-		best, ok := tryAll(g, ends, l.W, l.H-rows)
+		best, ok := tryAll(g, ends, l.W, l.H-rows, &work)
 		if !ok {
 			break
 		}
@@ -97,20 +95,20 @@ func (g Graph) ends() [][2]int {
 
 // tryAll returns the first attempt that draws everything, else the one that leaves
 // out the least; false if the nodes do not fit in any.
-func tryAll(g Graph, ends [][2]int, w, h int) (Layout, bool) {
+func tryAll(g Graph, ends [][2]int, w, h int, work *int) (Layout, bool) {
 	linked := make(map[[2]int]bool, len(ends))
 	for _, e := range ends {
 		linked[e] = true
 	}
 	var best Layout
-	bestBad, found, routings := 0, false, maxRoutings
-	if w*h > smallArea {
-		routings = max(4, maxRoutings*smallArea/(w*h))
-	}
+	bestBad, found, whole := 0, false, false
 	for _, a := range attempts {
 		for _, align := range [2]bool{true, false} {
 			l, sizes := a.layout(g, w, h)
-			bad := int(a.form) * badForm
+			if whole && a.form > best.Form {
+				return best, true // a poorer form cannot say more
+			}
+			bad, cut := int(a.form)*badForm, false
 			for i, n := range g.Nodes {
 				if len(l.Boxes[i].Lines) == 1 && l.Boxes[i].Lines[0] == n.name() {
 					continue
@@ -118,24 +116,25 @@ func tryAll(g Graph, ends [][2]int, w, h int) (Layout, bool) {
 				bad += badCut / 5
 				if strings.Contains(strings.Join(l.Boxes[i].Lines, ""), text.Ellipsis) {
 					bad += badCut
+					cut = true
 				}
 			}
-			if routings == 0 || found && bad >= bestBad || crowded(sizes, a.form, w, h) {
+			if found && *work <= 0 || found && bad >= bestBad || crowded(sizes, a.form, w, h) {
 				continue
 			}
 			rects, ok := place(g, sizes, linked, w, h, a.room, align)
 			if !ok {
 				continue
 			}
-			routings--
 			for i := range rects {
 				l.Boxes[i].Rect = rects[i]
 			}
-			paths, lost, cost := routeAll(w, h, rects, a.form, ends)
+			paths, lost, cost := routeAll(w, h, rects, a.form, ends, work)
 			l.Paths = paths
-			bad += int(cost) + (lost+l.placeLabels())*badLost
+			lost += l.placeLabels()
+			bad += int(cost) + lost*badLost
 			if !found || bad < bestBad {
-				best, bestBad, found = l, bad, true
+				best, bestBad, found, whole = l, bad, true, lost == 0 && !cut
 			}
 		}
 	}

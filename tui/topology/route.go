@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"slices"
 	"sort"
 
 	"refbox/tui/canvas"
@@ -30,7 +31,8 @@ const (
 )
 
 // router finds ways on a grid of cells. Ways claim the cells they use, by direction;
-// a cell claimed in one direction can be crossed in the other.
+// a cell claimed in one direction can be crossed in the other. A state of the search is
+// a cell and the direction in which it was entered.
 type router struct {
 	w, h    int
 	node    []int16 // node+1 that covers the cell
@@ -38,16 +40,22 @@ type router struct {
 	down    []int16
 	rects   []canvas.Rect
 	form    Form
+	work    *int // states that may still be visited
 	dist    []int32
 	from    []int32
+	goal    []int32 // what ending in a state costs, plus one; 0 for no goal
 	touched []int32
-	queue   [maxEdge][]int32
+	goals   []int32
+	queue   [maxEdge][]int32 // by dist and the distance that is left at least
+	pending int
+	a, b    int
+	near    canvas.Rect // the target and the cells around it
 }
 
-func newRouter(w, h int, rects []canvas.Rect, form Form) *router {
-	r := &router{w: w, h: h, rects: rects, form: form,
+func newRouter(w, h int, rects []canvas.Rect, form Form, work *int) *router {
+	r := &router{w: w, h: h, rects: rects, form: form, work: work,
 		node: make([]int16, w*h), across: make([]int16, w*h), down: make([]int16, w*h),
-		dist: make([]int32, w*h*4), from: make([]int32, w*h*4)}
+		dist: make([]int32, w*h*4), from: make([]int32, w*h*4), goal: make([]int32, w*h*4)}
 	for i := range r.dist {
 		r.dist[i] = unreached
 	}
@@ -59,6 +67,12 @@ func newRouter(w, h int, rects []canvas.Rect, form Form) *router {
 		}
 	}
 	return r
+}
+
+// free forgets all ways.
+func (r *router) free() {
+	clear(r.across)
+	clear(r.down)
 }
 
 // port is a cell beside a node, the direction away from the node, and what it costs.
@@ -95,44 +109,96 @@ func (r *router) ports(n int, visit func(port)) {
 
 func abs(v int) int { return max(v, -v) }
 
-// route returns the cheapest way from node a to node b, or nil, and its cost.
-func (r *router) route(a, b int) (Path, int32) {
+// left is the least that the way from cell (x, y) to the target still costs.
+func (r *router) left(x, y int) int32 {
+	dx := max(0, r.near.X-x, x-r.near.X-r.near.W+1)
+	dy := max(0, r.near.Y-y, y-r.near.Y-r.near.H+1)
+	return int32(costX*dx + costY*dy)
+}
+
+func (r *router) push(s, from, d int32, x, y int) {
+	if d >= r.dist[s] {
+		return
+	}
+	if r.dist[s] == unreached {
+		r.touched = append(r.touched, s)
+	}
+	r.dist[s], r.from[s] = d, from
+	q := (d + r.left(x, y)) % maxEdge
+	r.queue[q] = append(r.queue[q], s)
+	r.pending++
+}
+
+// begin sets the search up and returns the least estimate, or false without ports.
+func (r *router) begin(a, b int) (int32, bool) {
 	for _, s := range r.touched {
 		r.dist[s] = unreached
 	}
-	r.touched = r.touched[:0]
+	for _, s := range r.goals {
+		r.goal[s] = 0
+	}
+	r.touched, r.goals, r.pending = r.touched[:0], r.goals[:0], 0
 	for i := range r.queue {
 		r.queue[i] = r.queue[i][:0]
 	}
-	pending := 0
-	push := func(s, from, d int32) {
-		if d >= r.dist[s] {
-			return
+	r.a, r.b = a, b
+	t := r.rects[b]
+	r.near = canvas.Rect{X: t.X - 1, Y: t.Y - 1, W: t.W + 2, H: t.H + 2}
+	// A loop leaves through the top or the bottom and comes back through a side.
+	loop := a == b
+	r.ports(b, func(p port) {
+		if !loop || p.dir == east || p.dir == west {
+			s := int32(p.cell*4 + (p.dir+2)%4)
+			r.goal[s] = min(p.cost, maxEdge/2) + 1
+			r.goals = append(r.goals, s)
 		}
-		if r.dist[s] == unreached {
-			r.touched = append(r.touched, s)
-		}
-		r.dist[s], r.from[s] = d, from
-		r.queue[d%maxEdge] = append(r.queue[d%maxEdge], s)
-		pending++
+	})
+	if len(r.goals) == 0 {
+		return 0, false
 	}
-	r.ports(a, func(p port) { push(int32(p.cell*4+p.dir), -1, min(p.cost, maxEdge-1)) })
-	goal := map[int32]int32{}
-	r.ports(b, func(p port) { goal[int32(p.cell*4+(p.dir+2)%4)] = min(p.cost, maxEdge/2) })
+	least, most := unreached, int32(0)
+	var starts []port
+	r.ports(a, func(p port) {
+		if !loop || p.dir == north || p.dir == south {
+			f := min(p.cost, 8) + r.left(p.cell%r.w, p.cell/r.w)
+			least, most = min(least, f), max(most, f)
+			starts = append(starts, p)
+		}
+	})
+	for _, p := range starts {
+		x, y := p.cell%r.w, p.cell/r.w
+		// The buckets hold a span of maxEdge: ports on the far side of a large node wait
+		// for nothing, they are left out.
+		if min(p.cost, 8)+r.left(x, y) < least+maxEdge {
+			r.push(int32(p.cell*4+p.dir), -1, min(p.cost, 8), x, y)
+		}
+	}
+	return least, len(starts) > 0
+}
+
+// route returns the cheapest way from node a to node b, or nil, and its cost.
+func (r *router) route(a, b int) (Path, int32) {
+	f, ok := r.begin(a, b)
+	if !ok {
+		return nil, 0
+	}
 	best, bestCost := int32(-1), unreached
-	for d := int32(0); pending > 0 && d < bestCost; d++ {
-		for q := &r.queue[d%maxEdge]; len(*q) > 0; {
+	for ; r.pending > 0 && f < bestCost; f++ {
+		for q := &r.queue[f%maxEdge]; len(*q) > 0; {
 			s := (*q)[len(*q)-1]
 			*q = (*q)[:len(*q)-1]
-			pending--
-			if r.dist[s] != d {
+			r.pending--
+			d := r.dist[s]
+			cell := int(s / 4)
+			x, y := cell%r.w, cell/r.w
+			if d < 0 || d+r.left(x, y) != f {
 				continue
 			}
-			// The last step goes straight into the target, and a line shows before the head.
-			if extra, ok := goal[s]; ok && r.from[s] >= 0 && r.from[s]%4 == s%4 && d+extra < bestCost {
-				best, bestCost = s, d+extra
+			*r.work--
+			if extra := r.goal[s]; extra > 0 && r.from[s] >= 0 && d+extra-1 < bestCost {
+				best, bestCost = s, d+extra-1
 			}
-			r.expand(s, d, a, b, push)
+			r.expand(s, d, x, y)
 		}
 	}
 	if best < 0 {
@@ -143,17 +209,21 @@ func (r *router) route(a, b int) (Path, int32) {
 		c := int(s / 4)
 		path = append(path, Point{c % r.w, c / r.w})
 	}
-	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
-		path[i], path[j] = path[j], path[i]
+	slices.Reverse(path)
+	seen := make(map[Point]bool, len(path))
+	for _, c := range path {
+		if seen[c] {
+			return nil, 0 // it would cross itself
+		}
+		seen[c] = true
 	}
 	return path, bestCost
 }
 
-// expand steps out of state s: a cell, and the direction in which it was entered. The
-// way may turn in the cell, unless it crosses another there.
-func (r *router) expand(s, d int32, a, b int, push func(s, from, d int32)) {
+// expand steps out of state s. The way may turn in the cell, unless it crosses another
+// there.
+func (r *router) expand(s, d int32, x, y int) {
 	cell, dir := int(s/4), int(s%4)
-	x, y := cell%r.w, cell/r.w
 	crossing := r.across[cell] != nobody || r.down[cell] != nobody
 	for turn := -1; turn <= 1; turn++ {
 		if crossing && turn != 0 {
@@ -181,15 +251,18 @@ func (r *router) expand(s, d int32, a, b int, push func(s, from, d int32)) {
 			cost += costCross
 		}
 		if turn != 0 {
+			if r.goal[next*4+out] > 0 {
+				continue // the head stands at the end of a straight line, which shows the kind
+			}
 			cost += costBend
 		}
-		cost += r.near(nx, ny, out, a, b)
-		push(int32(next*4+out), s, d+cost)
+		cost += r.beside(nx, ny, out)
+		r.push(int32(next*4+out), s, d+cost, nx, ny)
 	}
 }
 
-// near is the price of running beside something.
-func (r *router) near(x, y, dir, a, b int) int32 {
+// beside is the price of running along something.
+func (r *router) beside(x, y, dir int) int32 {
 	cost := int32(0)
 	for _, side := range [2]int{(dir + 1) % 4, (dir + 3) % 4} {
 		sx, sy := x+step[side].X, y+step[side].Y
@@ -199,7 +272,7 @@ func (r *router) near(x, y, dir, a, b int) int32 {
 		c := sy*r.w + sx
 		if n := int(r.node[c]); n != 0 {
 			cost += costNear
-			if n-1 != a && n-1 != b {
+			if n-1 != r.a && n-1 != r.b {
 				cost += costNear
 			}
 		}
@@ -249,8 +322,9 @@ func (r *router) mark(p Path, as int16) {
 }
 
 // routeAll finds ways for all links, ends giving the two nodes of each. Links that fail
-// go first in the next round; then each is tried again with the others in place.
-func routeAll(w, h int, rects []canvas.Rect, form Form, ends [][2]int) (paths []Path, failed int, cost int32) {
+// go first in the next round; then each is tried again with the others in place. It
+// stops improving when work is used up.
+func routeAll(w, h int, rects []canvas.Rect, form Form, ends [][2]int, work *int) (paths []Path, failed int, cost int32) {
 	order := make([]int, 0, len(ends))
 	for i, e := range ends {
 		if e[0] >= 0 && e[1] >= 0 {
@@ -263,12 +337,9 @@ func routeAll(w, h int, rects []canvas.Rect, form Form, ends [][2]int) (paths []
 	}
 	sort.SliceStable(order, func(i, j int) bool { return length(order[i]) < length(order[j]) })
 	failed = len(ends) + 1
-	rounds := 4
-	if w*h > 4000 {
-		rounds = 2
-	}
-	for range rounds {
-		r := newRouter(w, h, rects, form)
+	r := newRouter(w, h, rects, form, work)
+	for range 4 {
+		r.free()
 		try := make([]Path, len(ends))
 		costs := make([]int32, len(ends))
 		var lost, kept []int
@@ -282,6 +353,9 @@ func routeAll(w, h int, rects []canvas.Rect, form Form, ends [][2]int) (paths []
 			r.claim(l, try[l])
 		}
 		for _, l := range order {
+			if *work <= 0 {
+				break
+			}
 			if try[l] != nil {
 				r.release(try[l])
 			}
@@ -302,7 +376,7 @@ func routeAll(w, h int, rects []canvas.Rect, form Form, ends [][2]int) (paths []
 		if n < failed || n == failed && sum < cost {
 			paths, failed, cost = try, n, sum
 		}
-		if len(lost) == 0 || n == 0 {
+		if len(lost) == 0 || n == 0 || *work <= 0 {
 			break
 		}
 		order = append(lost, kept...)
