@@ -80,6 +80,9 @@ func ask(ctx context.Context, addr, method, path string, body []byte) (Reply, er
 		if isTimeout(err) {
 			return Reply{Error: "timeout"}, nil
 		}
+		if errors.Is(err, syscall.ECONNRESET) {
+			return Reply{Error: "closed"}, nil // accepted, and reset before we had looked
+		}
 		return Reply{}, err
 	}
 	defer c.Close()
