@@ -156,6 +156,11 @@ func bootstrap(ctx context.Context, work, to, overlay string, lines, options []s
 		// A plain user's subordinate ids may not be able to pass through the
 		// home folder, so there the tree stays in the system's.
 		cmd.Env = append(cmd.Env, "TMPDIR="+work)
+		if mayMount() {
+			// What is mounted in the tree vanishes with the last process that
+			// sees it, so removing the tree can never reach the host's /dev.
+			cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+		}
 	}
 	err = watch(cmd, func(line string) {
 		if step, done := bootstrapStep(line); step != "" {
@@ -224,7 +229,10 @@ func watch(cmd *exec.Cmd, seen func(string)) error {
 	cmd.Args = append([]string{"sh", "-c", guardScript, "sh", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = sh
 	cmd.ExtraFiles = append([]*os.File{guard}, cmd.ExtraFiles...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	r, w := io.Pipe()

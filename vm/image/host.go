@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -122,6 +123,22 @@ func subordinateIDs() error {
 	return nil
 }
 
+// mayMount tells whether this process has CAP_SYS_ADMIN. Root in a container
+// often lacks it; then mmdebstrap cannot mount anything either.
+func mayMount() bool {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(data)) {
+		if v, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			caps, err := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
+			return err == nil && caps>>unix.CAP_SYS_ADMIN&1 == 1
+		}
+	}
+	return false
+}
+
 // lock takes the exclusive lock on a file; waiting is called once if that is
 // not possible at once. A lock ends with its process.
 func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
@@ -180,8 +197,13 @@ func place(path string, err error) error {
 	return fmt.Errorf("write %s: %w", path, err)
 }
 
-// removeTree removes a folder that may hold files of subordinate ids.
+// removeTree removes a folder that may hold files of subordinate ids. One that
+// something is mounted in stays: removing would reach through the mount.
 func removeTree(dir string) {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), " "+strings.ReplaceAll(dir, " ", `\040`)+"/") {
+		return
+	}
 	if os.RemoveAll(dir) == nil || os.Geteuid() == 0 {
 		return
 	}
