@@ -82,13 +82,13 @@ func (h *Heat) Attach(ctx context.Context, author, territory, machine string) (i
 	c := &console{heat: h, m: m, territory: territory, author: author}
 	c.more = sync.NewCond(&c.mu)
 	c.detach = m.Console().Attach(c.printed)
-	go func() { // ends with the machine, or with Close
+	h.desks.Go(func() { // ends with the machine, or with Close
 		select {
 		case <-m.Done():
 		case <-c.closed():
 		}
 		c.Close()
-	}()
+	})
 	return c, nil
 }
 

@@ -173,7 +173,7 @@ func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	if err := h.seat(); err != nil {
+	if err := h.seatPlayers(); err != nil {
 		return res, err
 	}
 	res.Notes = h.notes
@@ -218,10 +218,10 @@ func (h *Heat) over() bool {
 // gateways have ended when it returns; machines have not.
 func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (referee.Outcome, error) {
 	began := time.Now()
+	defer h.closeDoors()
 	if err := h.startSeats(ctx, runtime); err != nil {
 		return referee.Outcome{}, err
 	}
-	defer h.closeGateways()
 	if err := h.open(time.Since(began)); err != nil {
 		return referee.Outcome{}, err
 	}
@@ -231,11 +231,6 @@ func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (re
 			probes = append(probes, s.probe)
 		}
 	}
-	defer func() {
-		for _, p := range probes {
-			p.Close()
-		}
-	}()
 	race := referee.New(rules, probes, h, h.clock)
 	h.race.Store(race)
 	now := time.Now()
@@ -266,7 +261,7 @@ func (h *Heat) rules() (referee.Rules, error) {
 		return referee.Rules{}, fmt.Errorf("arena %s: only build races can be run", m.Arena.ID)
 	}
 	r := referee.Rules{Completion: m.Build.CompletionMilestone, StopOnFirstDurable: m.Build.StopOnFirstDurable,
-		Duration: m.Duration(), Tick: m.Tick()}
+		Duration: m.Duration(), Tick: m.Tick(), Slow: h.slow}
 	for _, ms := range m.Build.Milestones {
 		file := h.cfg.Package.Verifier(ms.ID)
 		v, err := probe.Load(h.cfg.Package.FS, file)
@@ -317,7 +312,7 @@ func (h *Heat) abort(ctx context.Context, cause error) {
 	bodies = append(bodies, event.MatchStateChanged{From: from, To: "aborted"}, event.MatchFinished{Reason: reason})
 	h.say(bodies...)
 	for _, s := range h.seats {
-		if s.playing.Load() {
+		if s.playing.CompareAndSwap(true, false) {
 			h.say(event.AgentTerminated{Agent: s.arena.Agent.ID, Reason: "the heat was aborted"})
 		}
 	}

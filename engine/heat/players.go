@@ -173,7 +173,7 @@ func (h *Heat) drain(ctx context.Context, p *players, out referee.Outcome) error
 		}
 	})
 	// Without a door nothing of a player reaches a machine any more.
-	h.closeGateways()
+	h.closeDoors()
 	var late []string
 	for s := range p.left {
 		if s.playing.CompareAndSwap(true, false) {

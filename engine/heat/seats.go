@@ -24,6 +24,7 @@ import (
 	"refbox/engine/event"
 	"refbox/engine/probe"
 	"refbox/engine/recording"
+	"refbox/engine/text"
 	"refbox/vm"
 )
 
@@ -58,9 +59,9 @@ type failed struct{ source, detail string }
 
 func (s *seat) id() string { return s.arena.Territory.ID }
 
-// seat decides who plays, and makes the players, so that what is misconfigured
+// seatPlayers decides who plays, and makes the players, so that what is misconfigured
 // is known before a machine starts.
-func (h *Heat) seat() error {
+func (h *Heat) seatPlayers() error {
 	p := h.cfg.Package
 	seats, notes, err := p.Seats(func(adapter string) bool { _, ok := h.cfg.Players[adapter]; return ok })
 	if err != nil {
@@ -100,8 +101,16 @@ func (h *Heat) startSeats(ctx context.Context, runtime string) error {
 	for i, s := range h.seats {
 		s.dir = filepath.Join(runtime, strconv.Itoa(i))
 		wg.Go(func() {
-			if err := s.start(ctx); err != nil && s.failed == nil {
-				s.failed = &failed{"controller", err.Error()}
+			err := s.start(ctx)
+			if err == nil {
+				return
+			}
+			if s.failed == nil {
+				s.failed = &failed{"controller", text.Line(err.Error())}
+			}
+			s.closeDoor()
+			if s.cluster != nil {
+				s.cluster.Close()
 			}
 		})
 	}
@@ -149,7 +158,9 @@ func (s *seat) start(ctx context.Context) error {
 	}
 	s.progress("setting up", -1)
 	if err := s.setUp(ctx, slow(setupTime)); err != nil {
-		s.failed = &failed{"arena", err.Error()}
+		return err
+	}
+	if err := s.audit(ctx, slow(setupTime)); err != nil {
 		return err
 	}
 	dial := agent.DialCluster(s.cluster, key)
@@ -162,7 +173,7 @@ func (s *seat) start(ctx context.Context) error {
 	if err := s.open(dial); err != nil {
 		return err
 	}
-	s.progress("ready", 1)
+	s.progress("seat ready", 1)
 	return nil
 }
 
@@ -185,7 +196,34 @@ func (s *seat) setUp(ctx context.Context, limit time.Duration) error {
 			return fmt.Errorf("set up machine %s: %w", m.Name(), err)
 		}
 		if res.Exit != 0 {
-			return fmt.Errorf("set up machine %s: %s exited with %d: %.500s", m.Name(), guest.Seat[0], res.Exit, res.Stderr)
+			s.failed = &failed{"arena", text.Line(fmt.Sprintf("set up machine %s: %s exited with %d: %.500s", m.Name(), guest.Seat[0], res.Exit, res.Stderr))}
+			return errors.New(s.failed.detail)
+		}
+	}
+	return nil
+}
+
+// audit looks for what the fog of war must hide from a player (recordings
+// reference, section 5.5).
+func (s *seat) audit(ctx context.Context, limit time.Duration) error {
+	f := s.heat.cfg.Package.Manifest.FogOfWar
+	if f == nil || f.GuestLeakAudit == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for _, m := range s.cluster.Machines() {
+		for _, word := range f.GuestLeakAudit.ForbiddenStrings {
+			argv := append([]string{"find"}, f.GuestLeakAudit.ScanPaths...)
+			argv = append(argv, "-xdev", "-type", "f", "-size", "-4096k", "-exec", "grep", "-IlF", "-e", word, "{}", "+")
+			res, err := m.Guest().Run(ctx, argv, nil)
+			if err != nil {
+				return fmt.Errorf("fog of war: machine %s: %w", m.Name(), err)
+			}
+			if at := strings.TrimSpace(string(res.Stdout)); at != "" {
+				s.failed = &failed{"arena", text.Line(fmt.Sprintf("fog of war: machine %s: %q stands in %.500s", m.Name(), word, at))}
+				return errors.New(s.failed.detail)
+			}
 		}
 	}
 	return nil
@@ -276,12 +314,20 @@ func (h *Heat) open(took time.Duration) error {
 	return err
 }
 
-func (h *Heat) closeGateways() {
+// closeDoor ends what the seat's player and the referee do to the machines.
+func (s *seat) closeDoor() {
+	if s.gateway != nil {
+		s.gateway.Close()
+	}
+	if s.probe != nil {
+		s.probe.Close()
+	}
+}
+
+func (h *Heat) closeDoors() {
 	var wg sync.WaitGroup
 	for _, s := range h.seats {
-		if s.gateway != nil {
-			wg.Go(func() { s.gateway.Close() })
-		}
+		wg.Go(s.closeDoor)
 	}
 	wg.Wait()
 }

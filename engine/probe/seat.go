@@ -33,6 +33,7 @@ type Config struct {
 type Seat struct {
 	c        Config
 	consoles []*tail
+	closed   sync.Once
 }
 
 // NewSeat starts to remember the consoles of the seat's machines.
@@ -52,11 +53,13 @@ func NewSeat(c Config) (*Seat, error) {
 	return s, nil
 }
 
-// Close lets go of the consoles.
+// Close lets go of the consoles. It is idempotent.
 func (s *Seat) Close() {
-	for _, t := range s.consoles {
-		t.detach()
-	}
+	s.closed.Do(func() {
+		for _, t := range s.consoles {
+			t.detach()
+		}
+	})
 }
 
 func (s *Seat) machine(name string) (int, error) {

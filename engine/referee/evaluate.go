@@ -44,7 +44,7 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 		VerifierSHA256: m.Verifier.SHA256(), StartedMS: at, FinishedMS: s.race.clock(), Attacks: v.attacks}
 	e.Records, e.Dropped = a.Records()
 	g.ended, g.disturbs = time.Now(), v.disturbs
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errPhoto) {
 		return nil // aborted: no verdict
 	}
 	if err == nil {
@@ -73,7 +73,7 @@ func verdictOf(timed context.Context, a *probe.Attempt, err error) *probe.Failur
 	case errors.Is(err, probe.ErrGone):
 		return &probe.Failure{Category: probe.Transport, Source: "controller", Reason: err.Error()}
 	case timed.Err() != nil:
-		return &probe.Failure{Category: probe.Timeout, Source: "controller", Reason: "cut off: " + errDeadline.Error()}
+		return &probe.Failure{Category: probe.Timeout, Source: "controller", Reason: "cut off: " + context.Cause(timed).Error()}
 	case errors.Is(err, context.DeadlineExceeded):
 		reason := "out of time"
 		if _, why := a.Refusal(); why != "" {
@@ -182,7 +182,7 @@ func (s *seat) attack(ctx context.Context, m *Milestone, number uint64, v *verdi
 		started := s.race.append(event.AttackStarted{Territory: s.id, Milestone: m.ID, Attack: words})
 		err := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Attack(ctx, a, i) })
 		undo := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Undo(ctx, a, i) })
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errPhoto) {
 			return ctx.Err() // the machines end with the heat, and what was left with them
 		}
 		res := probe.AttackResult{Attack: words, Held: err == nil, Detail: "withstood", StartedMS: started,

@@ -358,6 +358,38 @@ func TestOnlyWhatIsInFlightFinishes(t *testing.T) {
 	})
 }
 
+// A seat that does not answer holds up the end for a moment only.
+func TestPhotoFinishIsBounded(t *testing.T) {
+	for _, decisive := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			var f *field
+			wedge := func(ctx context.Context, s string) error {
+				if s == "wedged" {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return f.after(1500 * time.Millisecond)
+			}
+			first := step("first", 1, passes)
+			ms := []Milestone{first, step("up", 1, wedge, "first")}
+			want := 2*time.Second + finishTime
+			if !decisive {
+				ms = append(ms, step("last", 1, passes, "up"))
+				want = 2*time.Second + photoTime
+			}
+			f = newField(t, Rules{StopOnFirstDurable: true, Completion: ms[len(ms)-1].ID, Milestones: ms}, "wedged", "fair")
+			o := f.run()
+			if o.Winner != "fair" || f.now() != want {
+				t.Fatalf("outcome %+v after %v", o, f.now())
+			}
+			cut := of(f.log, func(b event.MilestoneFailed) bool { return b.Territory == "wedged" })
+			if len(cut) != 1 || cut[0].Source != "controller" || cut[0].Detail != "cut off: the heat is decided" {
+				t.Fatalf("%+v", cut)
+			}
+		})
+	}
+}
+
 func TestAttackRefusesAndIsUndone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		undone := 0

@@ -21,8 +21,10 @@
 //     repeated after an observed action, but not sooner than a tick, or after
 //     five ticks; others on every occasion.
 //   - At the first durable seat (stop_on_first_durable) nothing new begins, and
-//     what is being evaluated finishes. At the deadline what is being evaluated is
-//     cut off, save attacks on what had passed its verifier.
+//     what is being evaluated finishes: in a few seconds, and in a few more where
+//     it could make its seat durable; then it is cut off, charged to nobody, so
+//     that no seat can hold up the end. At the deadline what is being evaluated
+//     is cut off, save attacks on what had passed its verifier.
 //   - Without stop_on_first_durable the race ends when every seat is durable or
 //     unavailable.
 package referee
@@ -64,7 +66,15 @@ type Rules struct {
 	StopOnFirstDurable bool
 	Duration           time.Duration
 	Tick               time.Duration
+	Slow               float64 // stretches the photo finish, for emulated machines; 0 is 1
 }
+
+// The photo finish: how long what is being evaluated at the freeze may take, and
+// how long when it could make its seat durable.
+const (
+	photoTime  = 2 * time.Second
+	finishTime = 12 * time.Second
+)
 
 // Log is where the race is written. Its methods may be called from any
 // goroutine. An error ends the race.
@@ -144,8 +154,11 @@ func (r *Race) Unavailable(territory, source, detail string) {
 	}
 }
 
-// errDeadline is the cause with which evaluations are cut off.
-var errDeadline = errors.New("the heat's time is over")
+// Causes with which evaluations are cut off.
+var (
+	errDeadline = errors.New("the heat's time is over")
+	errPhoto    = errors.New("the heat is decided")
+)
 
 // Run runs the race to its outcome, which is in the log when it returns. An
 // error is the log's or ctx's cause; then the log has no outcome.
@@ -160,7 +173,7 @@ func (r *Race) Run(ctx context.Context) (Outcome, error) {
 
 	var wg sync.WaitGroup
 	for _, s := range r.seats {
-		wg.Go(func() { s.run(ctx, timed) })
+		wg.Go(func() { s.schedule(ctx, timed) })
 	}
 	wg.Wait()
 	if ctx.Err() != nil {

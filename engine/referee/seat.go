@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"refbox/engine/event"
@@ -41,6 +43,9 @@ type seat struct {
 
 	nudge chan struct{} // one is enough: it means "look again"
 	lost  chan loss
+
+	// decisive: what is being evaluated would make the seat durable.
+	decisive atomic.Bool
 
 	state   string
 	passed  map[string]*pass
@@ -83,6 +88,38 @@ func newSeat(r *Race, p *probe.Seat) *seat {
 		s.ladder[m.ID] = &rung{}
 	}
 	return s
+}
+
+// schedule runs the seat, and cuts off what it still evaluates after the freeze.
+func (s *seat) schedule(ctx, timed context.Context) {
+	cut, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	timed, stopTimed := context.WithCancelCause(timed)
+	defer stopTimed(nil)
+	var photo sync.WaitGroup
+	defer photo.Wait()
+	over := make(chan struct{})
+	defer close(over)
+	photo.Go(func() {
+		select {
+		case <-over:
+			return
+		case <-s.race.freeze:
+		}
+		d := photoTime
+		if s.decisive.Load() {
+			d = finishTime
+		}
+		t := time.NewTimer(time.Duration(float64(d) * max(1, s.race.rules.Slow)))
+		defer t.Stop()
+		select {
+		case <-over:
+		case <-t.C:
+			stop(errPhoto)
+			stopTimed(errPhoto)
+		}
+	})
+	s.run(cut, timed)
 }
 
 // run schedules the seat until it has nothing more to win, the race is frozen,
@@ -151,6 +188,7 @@ func (s *seat) round(ctx, timed context.Context) bool {
 			default:
 			}
 			tried[m.ID] = true
+			s.decisive.Store(s.wouldComplete(m.ID))
 			if err := s.evaluate(ctx, timed, m); errors.Is(err, probe.ErrGone) {
 				s.unavailable(loss{"controller", err.Error()})
 				return false
@@ -197,6 +235,16 @@ func (s *seat) become(state, reason string) event.Body {
 
 func (s *seat) unavailable(l loss) {
 	s.race.append(event.SeatUnavailable{Territory: s.id, Source: l.source, Detail: l.detail}, s.become(stateUnavailable, l.detail))
+}
+
+// wouldComplete tells whether the seat is durable once this milestone passes.
+func (s *seat) wouldComplete(id string) bool {
+	for _, m := range s.race.rules.Milestones {
+		if (m.Required || m.ID == s.race.rules.Completion) && m.ID != id && s.passed[m.ID] == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // complete tells whether the completion milestone and every required one have
