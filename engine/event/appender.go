@@ -108,11 +108,11 @@ func (a *Appender) write(line []byte) error {
 // pipes, are left alone.
 func (a *Appender) Sync() error {
 	err := a.file.Sync()
-	if err == nil || errors.Is(err, syscall.EINVAL) || errors.Is(err, os.ErrClosed) {
-		return nil
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err == nil || errors.Is(err, syscall.EINVAL) || errors.Is(err, os.ErrClosed) {
+		return a.err
+	}
 	if a.err == nil {
 		a.err = fmt.Errorf("flush %s to disk: %w", a.path, err)
 	}
@@ -143,16 +143,22 @@ func (a *Appender) Len() uint64 {
 // File is the open log, for a lock on it.
 func (a *Appender) File() *os.File { return a.file }
 
-// Close flushes the log to disk and closes it. Idempotent.
-func (a *Appender) Close() error {
+// End refuses further events and puts the log on the disk. The file stays open,
+// and with it a lock on it, until Close.
+func (a *Appender) End() error {
 	a.mu.Lock()
-	ended := a.ended
 	a.ended = true
 	a.mu.Unlock()
-	if ended {
-		return nil
+	return a.Sync()
+}
+
+// Close ends the log and closes it. Idempotent.
+func (a *Appender) Close() error {
+	err := a.End()
+	if closeErr := a.file.Close(); !errors.Is(closeErr, os.ErrClosed) {
+		err = errors.Join(err, closeErr)
 	}
-	return errors.Join(a.Sync(), a.file.Close())
+	return err
 }
 
 // lifecycle kinds are flushed to disk at once: the reference's (recordings

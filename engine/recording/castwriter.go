@@ -30,13 +30,14 @@ type CastWriter struct {
 	lastMS  uint64
 	buf     []byte // lines that are not yet in the file
 	size    int
+	limit   int
 	full    bool
 	err     error
 	closed  bool
 }
 
 func newCastWriter(f *os.File, clock func() uint64, wake chan<- struct{}, title string, width, height int, started time.Time) *CastWriter {
-	c := &CastWriter{file: f, clock: clock, wake: wake}
+	c := &CastWriter{file: f, clock: clock, wake: wake, limit: maxCast}
 	c.buf = fmt.Appendf(c.buf, `{"version":2,"width":%d,"height":%d,"timestamp":%d,"title":`, width, height, started.Unix())
 	c.buf = append(event.AppendString(c.buf, title), "}\n"...)
 	c.Flush()
@@ -53,6 +54,7 @@ func (c *CastWriter) Write(p []byte) (int, error) {
 	now := max(c.clock(), c.lastMS)
 	if len(c.frame) > 0 && (now-c.frameMS > castFrameMS || len(c.frame) > castBuffer/4) {
 		c.endFrame(false)
+		c.frameMS = now // of what it could not end: half a character
 	}
 	first := len(c.frame) == 0 && len(c.buf) == 0
 	if len(c.frame) == 0 {
@@ -147,7 +149,7 @@ func (c *CastWriter) line(ms uint64, kind byte, data []byte) {
 	if c.full {
 		return
 	}
-	if c.size+len(c.buf)+len(data) > maxCast {
+	if c.size+len(c.buf)+len(data) > c.limit {
 		c.full = true
 		kind, data = 'o', []byte("\r\n[refbox: the record of this terminal ends here, at 64 MiB]\r\n")
 	}

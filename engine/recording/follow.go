@@ -208,5 +208,6 @@ func (f *follower) add(dir string) {
 	}
 	if f.watcher.Add(dir) == nil {
 		f.watched[dir] = true
+		f.signal() // what came before the watch gave no notice
 	}
 }

@@ -59,6 +59,7 @@ type index struct {
 	stuck   int64  // size of the file when nothing more could be taken from it
 	last    []byte // the end of what was consumed, to see that it is still there
 	lines   int    // consumed, broken ones too
+	openEnd bool   // the last line was taken without its newline
 
 	offsets []int64
 	clocks  []uint64 // raised where the log's clock goes back, so that they can be searched
@@ -303,7 +304,7 @@ func (r *Recording) unchanged() bool {
 		return true
 	}
 	now := make([]byte, len(r.last))
-	if _, err := r.file.ReadAt(now, r.size-int64(len(now))); err != nil {
+	if _, err := r.file.ReadAt(now, r.size-int64(len(now))); err != nil && !errors.Is(err, io.EOF) {
 		return false
 	}
 	return bytes.Equal(now, r.last)
@@ -335,7 +336,6 @@ func (r *Recording) findTail() {
 func (r *Recording) consume(step int64) (int, error) {
 	start, before := r.size, r.lines
 	br := bufio.NewReaderSize(io.NewSectionReader(r.file, r.size, r.total-r.size), 64<<10)
-	var last []byte
 	for r.size-start < step {
 		line, n, err := event.ReadLine(br)
 		if errors.Is(err, event.ErrTooLong) {
@@ -351,7 +351,7 @@ func (r *Recording) consume(step int64) (int, error) {
 			if n > 0 && !r.live {
 				if e, err := r.decoder.Decode(line); err == nil {
 					r.take(e, n)
-					last = append(last[:0], line...)
+					r.openEnd = true
 				}
 			}
 			r.tailEnd = r.size
@@ -362,15 +362,18 @@ func (r *Recording) consume(step int64) (int, error) {
 		}
 		if e, err := r.decoder.Decode(line); err == nil {
 			r.take(e, n)
-		} else if len(bytes.TrimSpace(line)) == 0 {
-			r.size += int64(n) // the newline of a line that was taken without it
-		} else {
+		} else if len(bytes.TrimSpace(line)) > 0 {
 			r.broke(n, err)
+		} else if r.openEnd {
+			r.size += int64(n) // the newline of the line that was taken without it
+		} else {
+			r.skip(n)
 		}
-		last = append(last[:0], line[max(0, len(line)-64):]...)
+		r.openEnd = false
 	}
-	if len(last) > 0 {
-		r.last = last[max(0, len(last)-64):]
+	r.last = make([]byte, min(r.size, 64))
+	if _, err := r.file.ReadAt(r.last, r.size-int64(len(r.last))); err != nil && !errors.Is(err, io.EOF) {
+		return r.lines - before, fmt.Errorf("read %s at byte %d: %w", r.path, r.size, err)
 	}
 	return r.lines - before, nil
 }
@@ -386,6 +389,11 @@ func (r *Recording) ended(n int) bool {
 func (r *Recording) broke(n int, err error) {
 	r.findings.add(Finding{Severity: Note, Code: "broken_line", File: r.log, Line: r.lines + 1, Offset: r.size,
 		Text: fmt.Sprintf("line %d (byte %d) is not an event and is skipped: %s", r.lines+1, r.size, text.Line(err.Error()))})
+	r.skip(n)
+}
+
+// skip passes over a line that is no event.
+func (r *Recording) skip(n int) {
 	if k := len(r.broken) - 1; k >= 0 && r.broken[k].event == len(r.offsets) {
 		r.broken[k].lines++
 	} else {

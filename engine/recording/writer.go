@@ -301,20 +301,31 @@ func (w *Writer) flush() {
 	}
 }
 
-// Finish seals the heat: the log and the casts are closed, world.json is written,
-// and then match.json with the seed's value and the log's head. Idempotent with
-// Close. When the log has failed only what can be closed is closed, and the log's
-// error is returned.
+// Finish seals the heat: log and casts are ended, world.json is written, and then
+// match.json with the seed's value and the log's head; the lock goes last. After
+// Close it does nothing. When the log has failed nothing is sealed, and its error
+// is returned.
 func (w *Writer) Finish() error {
-	if done, err := w.end(); done || err != nil {
-		return err
+	if !w.end() {
+		return nil
 	}
-	final := w.World()
-	text, err := final.JSON()
+	err := w.log.End()
 	if err == nil {
-		err = w.writeFile(worldFile, text)
+		err = w.seal()
 	}
+	if closeErr := w.log.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+func (w *Writer) seal() error {
+	final := w.World()
+	worldText, err := final.JSON()
 	if err != nil {
+		return fmt.Errorf("write %s: %w", worldFile, err)
+	}
+	if err := w.writeFile(worldFile, worldText); err != nil {
 		return err
 	}
 	m := w.match
@@ -324,7 +335,7 @@ func (w *Writer) Finish() error {
 	}
 	matchText, err := m.text()
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", matchFile, err)
 	}
 	return w.writeFile(matchFile, matchText)
 }
@@ -332,23 +343,26 @@ func (w *Writer) Finish() error {
 // Close lets the folder go without the seal that Finish sets: the heat then counts
 // as stopped. Idempotent.
 func (w *Writer) Close() error {
-	_, err := w.end()
-	return err
+	if !w.end() {
+		return nil
+	}
+	return w.log.Close()
 }
 
-func (w *Writer) end() (done bool, err error) {
+// end stops everything but the log; false when that was done before.
+func (w *Writer) end() bool {
 	w.mu.Lock()
-	done = w.closed
+	done := w.closed
 	w.closed = true
 	casts := w.casts
 	w.mu.Unlock()
 	if done {
-		return true, nil
+		return false
 	}
 	close(w.stop)
 	w.flusher.Wait()
 	for _, c := range casts {
 		c.Close() // a lost console record does not spoil the heat
 	}
-	return false, errors.Join(w.log.Err(), w.log.Close())
+	return true
 }
