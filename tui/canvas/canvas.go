@@ -190,6 +190,8 @@ func (c Canvas) Put(x, y int, s string, st Style) int {
 		case x < 0 && x+w > 0: // the right half of a wide rune
 			c.put1(0, y, ' ', st)
 		case x < 0:
+		case w == 1 && x > 0 && x+1 < len(row) && row[x].R != Cont && row[x+1].R != Cont:
+			row[x] = Cell{R: r, S: st} // no wide rune is cut
 		case w == 1:
 			c.put1(x, y, r, st)
 		default:

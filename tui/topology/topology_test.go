@@ -197,8 +197,11 @@ func touches(p Point, r canvas.Rect) bool {
 // TestAnyGraph is the property that the screen rests on, for random graphs and the
 // arena's, at the sizes of a narrow pane, a wide one and a whole screen.
 func TestAnyGraph(t *testing.T) {
-	graphs := []Graph{failover()}
-	for seed := range uint64(500) {
+	graphs, random := []Graph{failover()}, uint64(500)
+	if testing.Short() {
+		random = 60
+	}
+	for seed := range random {
 		graphs = append(graphs, randomGraph(rand.New(rand.NewPCG(seed, 5))))
 	}
 	for _, size := range [][2]int{{36, 9}, {60, 16}, {120, 30}} {
