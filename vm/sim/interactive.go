@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -111,30 +112,29 @@ func (s *session) prompt(kind string) {
 	_, _ = io.WriteString(s.p.Stdout, kind)
 }
 
-// Read gives the parser at most one line, byte by byte, so that the rest stays
-// for the commands.
-func (s *session) Read(p []byte) (int, error) {
+// readLine reads one line, byte by byte, so that the rest stays for the
+// commands. The last line may lack its newline; then comes io.EOF.
+func (s *session) readLine() (string, error) {
 	s.mu.Lock()
 	in := s.in
 	s.mu.Unlock()
-	stop := context.AfterFunc(s.p.ctx, func() { _ = in.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-	n := 0
-	for n < len(p) {
-		k, err := in.Read(p[n : n+1])
-		n += k
-		if err != nil {
-			if n > 0 && err == io.EOF {
-				err = nil
-			}
-			return n, err
+	defer endWith(s.p.ctx, in.SetReadDeadline)()
+	var line []byte
+	for len(line) < maxCommand {
+		var c [1]byte
+		n, err := in.Read(c[:])
+		line = append(line, c[:n]...)
+		if err != nil && (err != io.EOF || len(line) == 0) {
+			return "", err
 		}
-		if k > 0 && p[n-1] == '\n' {
+		if err != nil || c[0] == '\n' {
 			break
 		}
 	}
-	return n, nil
+	return string(line), nil
 }
+
+const maxCommand = 1 << 20 // bytes of one command, its continuation lines included
 
 func (s *session) run() int {
 	s.p.stdin = s.in
@@ -143,46 +143,53 @@ func (s *session) run() int {
 		s.p.Logf("%v", err)
 		return 1
 	}
-	last := 0
+	last, text := 0, ""
 	s.prompt("# ")
 	for s.p.ctx.Err() == nil {
-		parser := syntax.NewParser()
-		exited := false
-		err := parser.Interactive(s, func(stmts []*syntax.Stmt) bool {
-			if parser.Incomplete() {
-				s.prompt("> ")
-				return true
+		line, err := s.readLine()
+		if err != nil && text == "" {
+			if s.p.ctx.Err() != nil || err != io.EOF {
+				break
 			}
-			for _, st := range stmts {
-				last = s.statement(r, st)
-				if r.Exited() {
-					exited = true
-					return false
-				}
-			}
-			s.prompt("# ")
-			return s.p.ctx.Err() == nil
-		})
-		var syn syntax.ParseError
-		var lang syntax.LangError
-		switch {
-		case exited || err == nil || errors.Is(err, io.EOF):
-			if s.tty != nil && !exited {
+			if s.tty != nil {
 				_, _ = io.WriteString(s.p.Stdout, "logout\n")
 			}
 			return last
-		case errors.As(err, &syn) || errors.As(err, &lang):
-			s.p.Logf("-bash: %v", err)
-			last = 2
-			if s.tty == nil {
+		}
+		text += line
+		if err == nil && len(text) < maxCommand && continues(text) {
+			s.prompt("> ")
+			continue
+		}
+		file, perr := syntax.NewParser().Parse(strings.NewReader(text), "bash")
+		if perr != nil && err == nil && len(text) < maxCommand && syntax.IsIncomplete(perr) {
+			s.prompt("> ")
+			continue
+		}
+		text = ""
+		if perr != nil {
+			s.p.Logf("%v", perr)
+			if last = 2; s.tty == nil {
 				return last
 			}
 			s.prompt("# ")
-		default:
-			return s.p.signalled()
+			continue
 		}
+		for _, st := range file.Stmts {
+			if last = s.statement(r, st); r.Exited() {
+				return last
+			}
+		}
+		s.prompt("# ")
 	}
 	return s.p.signalled()
+}
+
+// continues reports whether the last line ends with an unquoted backslash, as
+// far as counting backslashes tells.
+func continues(text string) bool {
+	text = strings.TrimSuffix(text, "\n")
+	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
 // statement runs one statement, which Ctrl-C ends.

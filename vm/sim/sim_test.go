@@ -642,6 +642,16 @@ func TestSSH(t *testing.T) {
 	if err := s.Wait(); !errors.As(err, &exit) || exit.ExitStatus() != 4 || out.String() != "1 line for read\n" {
 		t.Fatalf("shell on a pipe: %q %v", out.String(), err)
 	}
+	s, _ = c.NewSession()
+	out.Reset()
+	s.Stdout = &out
+	s.Stdin = strings.NewReader("cat <<E\ndoc $((1+\n1))\nE\necho a \\\nb; (exit 3)\nif [ $? = 3 ]\nthen echo last; fi")
+	if err := s.Shell(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(); err != nil || out.String() != "doc 2\na b\nlast\n" {
+		t.Fatalf("continued lines: %q %v", out.String(), err)
+	}
 	// A terminal echoes and prompts; Ctrl-C ends a command; the session survives.
 	s, _ = c.NewSession()
 	defer s.Close()

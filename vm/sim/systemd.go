@@ -168,9 +168,7 @@ func (s *systemd) startAll(ctx context.Context, names []string) {
 	after := map[string][]string{}
 	for _, n := range names {
 		_, f := s.unit(n)
-		for _, a := range f.words("Unit", "After") {
-			after[n] = append(after[n], a)
-		}
+		after[n] = append(after[n], f.words("Unit", "After")...)
 		for _, l := range f.words("Unit", "Before") {
 			after[l] = append(after[l], n)
 		}
