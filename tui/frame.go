@@ -44,19 +44,33 @@ func (m *model) drawHeader(c canvas.Canvas) {
 	bar := canvas.Style{Fg: canvas.BarText, Bg: canvas.Bar}
 	right := c.PutRight(w-1, 0, 8, helpHint(m.cfg.Keys), canvas.Style{Fg: canvas.Key, Bg: canvas.Bar})
 	x := c.Put(1, 0, "refbox", bar.With(canvas.Bold))
-	crumbs := m.top().crumbs()
-	for i, s := range crumbs {
-		x = c.Put(x, 0, " ▸ ", canvas.Style{Fg: canvas.Dim, Bg: canvas.Bar})
-		st := bar
-		if i == len(crumbs)-1 {
-			st = st.With(canvas.Bold)
-		}
-		x = c.PutFit(x, 0, max(0, min(40, w*2/5-x)), s, st)
-	}
+	x = drawCrumbs(c, x, w*2/5, m.top().crumbs(), bar)
 	if room := right - x - 4; room > 10 {
 		m.top().status(c.Sub(canvas.Rect{X: x + 2, Y: 0, W: room, H: 1}))
 		c.Restyle(c.Bounds(), canvas.Style{Bg: canvas.Bar})
 	}
+}
+
+// drawCrumbs writes the way to the screen, in at most the cells up to limit. The
+// last crumb says where one is, so the ones before it are cut first.
+func drawCrumbs(c canvas.Canvas, x, limit int, crumbs []string, bar canvas.Style) int {
+	const sep = " ▸ "
+	room := limit - x - len(crumbs)*text.Width(sep)
+	widths := make([]int, len(crumbs))
+	for i := len(crumbs) - 1; i >= 0; i-- {
+		left := i * 4 // what the ones before need at least
+		widths[i] = max(4, min(text.Width(crumbs[i]), room-left))
+		room -= widths[i]
+	}
+	for i, s := range crumbs {
+		x = c.Put(x, 0, sep, canvas.Style{Fg: canvas.Dim, Bg: canvas.Bar})
+		st := bar
+		if i == len(crumbs)-1 {
+			st = st.With(canvas.Bold)
+		}
+		x = c.PutFit(x, 0, widths[i], s, st)
+	}
+	return x
 }
 
 func helpHint(k keymap.Map) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -14,6 +15,7 @@ import (
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/plain"
 	"refbox/tui/topology"
 )
 
@@ -41,6 +43,7 @@ type heat struct {
 	reels    map[reelKey]*reel
 	layouts  map[layoutKey]topology.Layout
 	attached *attachment
+	words    string // that were searched for last
 }
 
 type layoutKey struct{ w, h int }
@@ -281,6 +284,16 @@ func (h *heat) moveInTime(m *model, a keymap.Action) bool {
 		h.play = h.play.Follow()
 	case keymap.Command:
 		m.ask(":", nil, h.goTo)
+	case keymap.Find:
+		m.ask("/", nil, func(m *model, words string) tea.Cmd {
+			h.words = strings.ToLower(words)
+			h.find(m, 1)
+			return nil
+		})
+	case keymap.FindNext:
+		h.find(m, 1)
+	case keymap.FindPrev:
+		h.find(m, -1)
 	default:
 		return false
 	}
@@ -312,6 +325,35 @@ func (h *heat) step(now time.Time, dir int, classes ...recording.Class) {
 		return
 	}
 	h.play = h.play.Pause(now, head).Pin(to+1, h.rec.MS(to))
+}
+
+// findAtATime bounds how many events one search looks at, so that a search
+// through a long log does not hold up the screen; n goes on from there.
+const findAtATime = 200_000
+
+// find moves to the next event (dir 1) or the previous one (-1) whose line has
+// the words that were searched for.
+func (h *heat) find(m *model, dir int) {
+	if h.words == "" {
+		return
+	}
+	now := m.cfg.Clock()
+	head := h.head(now)
+	i := h.index - 1
+	for range findAtATime {
+		if i += dir; i < 0 || i >= h.rec.Len() {
+			m.say("no further event with " + h.words)
+			return
+		}
+		e, err := h.rec.Event(i)
+		if err == nil && strings.Contains(strings.ToLower(plain.Line(e)), h.words) {
+			h.play = h.play.Pause(now, head).Pin(i+1, h.rec.MS(i))
+			m.say(plain.Line(e))
+			return
+		}
+	}
+	h.play = h.play.Pause(now, head).Pin(i+1, h.rec.MS(i))
+	m.say("not in the last 200000 events; n looks further")
 }
 
 // goTo runs what was typed after ":".

@@ -63,7 +63,7 @@ func (o *overview) drawSeats(c canvas.Canvas, area canvas.Rect) {
 		w := (area.X + area.W - x) / (n - i)
 		r := canvas.Rect{X: x, Y: area.Y, W: w, H: area.H}
 		o.rects = append(o.rects, r)
-		o.drawSeat(c, r, o.first+i, o.first+i == o.seat)
+		o.drawSeat(c, r, o.first+i, area.W/n-2, o.first+i == o.seat)
 		x += w
 	}
 }

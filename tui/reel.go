@@ -132,9 +132,10 @@ func (h *heat) drawConsole(c canvas.Canvas, seat *world.Seat, machine string, up
 }
 
 // drawTopology draws the arena's graph with the states that the seat's
-// milestones give its nodes.
-func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat) {
-	w, rows := c.Size()
+// milestones give its nodes, laid out for width columns.
+func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat, width int) {
+	_, rows := c.Size()
+	w := width
 	if h.manifest == nil || h.manifest.Visualization == nil {
 		c.PutFit(1, 0, w-2, "this recording has no topology", canvas.Fg(canvas.Dim))
 		return
@@ -148,7 +149,7 @@ func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat) {
 		l = topology.Compute(graphOf(h.manifest), w, rows)
 		h.layouts[key] = l
 	}
-	topology.Draw(c, c.Bounds(), l, h.nodeStates(seat))
+	topology.Draw(c, canvas.Rect{W: w, H: rows}, l, h.nodeStates(seat))
 }
 
 func graphOf(m *arena.Manifest) topology.Graph {

@@ -66,8 +66,8 @@ func (s *seatScreen) draw(c canvas.Canvas) {
 		left, right := top.CutLeft(w * 11 / 20)
 		rungs := len(world.Ladder(s.world, s.manifest, seat.ID))
 		ladder, topo := left.CutBottom(min(rungs+4, left.H/2))
-		in := c.Frame(topo, canvas.Rounded, s.seatTitle(s.seat), s.seatNote(seat), canvas.Fg(canvas.Border), canvas.Fg(canvas.Title).With(canvas.Bold))
-		s.drawTopology(c.Sub(in), seat)
+		in := frameNoted(c, topo, canvas.Rounded, s.seatTitle(s.seat), s.seatNote(seat), canvas.Fg(canvas.Border))
+		s.drawTopology(c.Sub(in), seat, in.W)
 		s.drawPane(c, ladder, paneLadder, seat)
 		actions, console := right.CutTop(min(h/2, top.H/2))
 		s.drawPane(c, actions, paneActions, seat)
@@ -96,7 +96,7 @@ func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *
 			note = fmt.Sprintf("%d lines back", s.up)
 		}
 	}
-	in := c.Sub(c.Frame(r, outline, title, note, line, canvas.Fg(canvas.Title).With(canvas.Bold)))
+	in := c.Sub(frameNoted(c, r, outline, title, note, line))
 	switch p {
 	case paneLadder:
 		s.drawRungs(in, seat)

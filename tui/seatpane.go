@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"refbox/engine/arena"
 	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
@@ -55,19 +54,20 @@ func splitSeat(h int) seatParts {
 }
 
 // drawSeat draws one seat's column into r: topology, ladder, blocker, actions,
-// console.
-func (h *heat) drawSeat(c canvas.Canvas, r canvas.Rect, i int, focused bool) {
+// console. The topology is laid out for width columns, so that seats side by
+// side show the same picture.
+func (h *heat) drawSeat(c canvas.Canvas, r canvas.Rect, i, width int, focused bool) {
 	seat := h.world.Seats()[i]
 	outline, line := canvas.Rounded, canvas.Fg(canvas.Border)
 	if focused {
 		outline, line = canvas.Heavy, canvas.Fg(canvas.Focus)
 	}
-	inner := c.Frame(r, outline, h.seatTitle(i), h.seatNote(seat), line, canvas.Fg(canvas.Title).With(canvas.Bold))
+	inner := frameNoted(c, r, outline, h.seatTitle(i), h.seatNote(seat), line)
 	p := splitSeat(inner.H)
 	words := canvas.Fg(canvas.Dim)
 	y := inner.Y
 	if p.topology > 0 {
-		h.drawTopology(c.Sub(canvas.Rect{X: inner.X, Y: y, W: inner.W, H: p.topology}), seat)
+		h.drawTopology(c.Sub(canvas.Rect{X: inner.X, Y: y, W: inner.W, H: p.topology}), seat, width)
 		y += p.topology
 		c.Divider(r, y, outline, "", "", line, words)
 		y++
@@ -85,6 +85,15 @@ func (h *heat) drawSeat(c canvas.Canvas, r canvas.Rect, i int, focused bool) {
 		y++
 		h.drawConsole(c.Sub(canvas.Rect{X: inner.X + 1, Y: y, W: inner.W - 2, H: p.console}), seat, "", 0)
 	}
+}
+
+// frameNoted draws a pane's frame whose note, being news, is never cut in favour
+// of its title.
+func frameNoted(c canvas.Canvas, r canvas.Rect, o canvas.Outline, title, note string, line canvas.Style) canvas.Rect {
+	if note != "" {
+		title = text.Truncate(title, max(4, r.W-text.Width(note)-8), text.Ellipsis)
+	}
+	return c.Frame(r, o, title, note, line, canvas.Fg(canvas.Title).With(canvas.Bold))
 }
 
 func countNote(n int) string {
@@ -305,15 +314,4 @@ func actionResult(a world.Action, now uint64) (string, canvas.Style) {
 		return fmt.Sprintf("exit %d ✗", *a.Exit), canvas.Fg(canvas.Bad)
 	}
 	return "✓", canvas.Fg(canvas.Ok)
-}
-
-// nodeState is a topology node's state from its milestone: known by shape on
-// the picture.
-func nodeState(w *world.World, m *arena.Manifest, territory, milestone string) world.RungState {
-	for _, r := range world.Ladder(w, m, territory) {
-		if r.ID == milestone {
-			return r.State
-		}
-	}
-	return ""
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"refbox/engine/arena"
-	"refbox/engine/playback"
 	"refbox/engine/world"
 )
 
@@ -147,6 +146,11 @@ func (e *Explanation) addNo(ms uint64, k Kind, format string, a ...any) {
 	e.add(ms, -1, k, "", format, a...)
 }
 
+// instant is a clock to the millisecond: what ranks seats is told exactly.
+func instant(ms uint64) string {
+	return fmt.Sprintf("%02d:%02d.%03d", ms/60_000, ms/1000%60, ms%1000)
+}
+
 // headline is the outcome in one sentence.
 func headline(w *world.World, m *arena.Manifest, s *world.Seat, o world.Outcome) string {
 	points := fmt.Sprintf("%d points", s.Points)
@@ -203,7 +207,7 @@ func blocked(w *world.World, m *arena.Manifest, s *world.Seat) string {
 func failed(sp world.Span) string {
 	what := fmt.Sprintf("%s failed (%s): %s", sp.Milestone, sp.Category, brief(sp.Detail))
 	if sp.Count > 1 {
-		what += fmt.Sprintf(", %d times from %s to %s", sp.Count, playback.Format(sp.SinceMS), playback.Format(sp.LastMS))
+		what += fmt.Sprintf(", %d times from %s to %s", sp.Count, instant(sp.SinceMS), instant(sp.LastMS))
 	}
 	if sp.Source != "" {
 		what += ", charged to " + sp.Source
@@ -212,19 +216,19 @@ func failed(sp world.Span) string {
 }
 
 func durable(s *world.Seat) string {
-	t := "durable at " + playback.Format(*s.DurableAtMS)
+	t := "durable at " + instant(*s.DurableAtMS)
 	if d := s.Durable; d != nil {
 		if d.NotBefore != nil {
-			t = fmt.Sprintf("durable between %s and %s", playback.Format(*d.NotBefore), playback.Format(d.At))
+			t = fmt.Sprintf("durable between %s and %s", instant(*d.NotBefore), instant(d.At))
 		} else {
-			t = "durable at " + playback.Format(d.At)
+			t = "durable at " + instant(d.At)
 		}
 		if d.At != *s.DurableAtMS {
-			t += fmt.Sprintf(" (verdict at %s)", playback.Format(*s.DurableAtMS))
+			t += fmt.Sprintf(" (verdict at %s)", instant(*s.DurableAtMS))
 		}
 	}
 	if s.AttackMS > 0 {
-		t += fmt.Sprintf(", %.1f s of attacks not charged", float64(s.AttackMS)/1000)
+		t += fmt.Sprintf(", %.2f s of attacks not charged", float64(s.AttackMS)/1000)
 	}
 	return t
 }
@@ -240,10 +244,10 @@ func bounds(m *world.Milestone) string {
 	switch {
 	case m.HeldAt == nil:
 		return ""
-	case m.NotBefore == nil:
-		return ", seen to hold at " + playback.Format(*m.HeldAt)
+	case m.NotBefore == nil, *m.NotBefore == *m.HeldAt:
+		return ", seen to hold at " + instant(*m.HeldAt)
 	}
-	return fmt.Sprintf(", became true between %s and %s", playback.Format(*m.NotBefore), playback.Format(*m.HeldAt))
+	return fmt.Sprintf(", became true between %s and %s", instant(*m.NotBefore), instant(*m.HeldAt))
 }
 
 func undone(a world.Attack) string {

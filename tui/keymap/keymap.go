@@ -53,9 +53,7 @@ const (
 	FindNext   Action = "find-next"
 	FindPrev   Action = "find-prev"
 	Command    Action = "command"
-	Transcript Action = "transcript"
 	Why        Action = "why"
-	Explain    Action = "explain"
 	Console    Action = "console"
 	Detach     Action = "console-detach"
 	Note       Action = "note"
@@ -129,8 +127,7 @@ func defaults() []Binding {
 		{Back, Move, []string{"esc"}, "back", "back"},
 
 		{Why, Look, []string{"w"}, "why", "the events and the evidence behind an outcome"},
-		{Explain, Look, []string{"x"}, "explain", "explain what is chosen"},
-		{Find, Look, []string{"/", "ctrl+s"}, "find", "find"},
+		{Find, Look, []string{"/", "ctrl+s"}, "find", "find: in a heat, the next event with these words"},
 		{FindNext, Look, []string{"n"}, "next", "next match"},
 		{FindPrev, Look, []string{"N"}, "previous", "previous match"},
 		{Command, Look, []string{":", "alt+x"}, "go to", "go to a time: :50%, :12m30s, :end"},
