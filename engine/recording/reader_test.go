@@ -591,16 +591,3 @@ func FuzzOpen(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkOpen1M(b *testing.B) {
-	path := longLog(b, 1_000_000)
-	b.ResetTimer()
-	for b.Loop() {
-		r, err := Open(path)
-		if err != nil {
-			b.Fatal(err)
-		}
-		r.World(r.Len())
-		r.Close()
-	}
-}

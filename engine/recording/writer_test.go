@@ -154,17 +154,17 @@ func TestTamperingIsFound(t *testing.T) {
 		code   string
 		line   int
 	}{
-		"a detail in the log":     {edit("events.jsonl", "502", "503"), "chain_broken", 7},
+		"a detail in the log":     {edit("events.jsonl", `bad gateway`, `bad gatewaz`), "chain_broken", 7},
 		"the winner in the log":   {edit("events.jsonl", `"winner":"one"`, `"winner":"two"`), "chain_broken", 25},
 		"the last line":           {edit("events.jsonl", `"success":true`, `"success":false`), "chain_broken", 27},
 		"the start of match.json": {edit("match.json", "two-steps", "two-stepz"), "chain_broken", 1},
-		"the seed":                {edit("match.json", "30313233", "30313234"), "seed_differs", 0},
+		"the seed":                {edit("match.json", `"seed": "3031`, `"seed": "3032`), "seed_differs", 0},
 		"the state":               {edit("match.json", `"state": "finished"`, `"state": "aborted"`), "state_differs", 0},
 		"the world's winner":      {edit("world.json", `"winner": "one"`, `"winner": "two"`), "world_differs", 0},
 		"our part of the world":   {edit("world.json", `"refbox"`, `"refbux"`), "world_differs", 0},
 		"a standing":              {edit("world.json", `"outcome": "won"`, `"outcome": "lost"`), "world_differs", 0},
 		"the manifest":            {edit("arena.json", `"points": 40`, `"points": 41`), "arena_altered", 0},
-		"evidence":                {edit("seats/one/evidence/a-6.json", "200", "201"), "evidence_altered", 0},
+		"evidence":                {edit("seats/one/evidence/a-6.json", `"status": 200`, `"status": 201`), "evidence_altered", 0},
 		"an event put in": {func(dir string) error {
 			f, err := os.OpenFile(filepath.Join(dir, "events.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
