@@ -226,8 +226,8 @@ func (m *machine) endBoot(b *boot, crash bool) bool {
 	}
 	m.boot, m.power = nil, vm.PowerOff
 	m.mu.Unlock()
-	m.gate.lift()
 	b.kill()
+	m.gate.lift() // after the kill: a paused guest must not run again
 	m.console.bootEnded()
 	m.notify()
 	b.tasks.wait()

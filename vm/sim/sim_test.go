@@ -823,3 +823,31 @@ func TestPrepareOnce(t *testing.T) {
 		t.Fatalf("a changed spec has the same key: %v", err)
 	}
 }
+
+// TestCutWhilePaused: what a paused guest was about to do never happens.
+func TestCutWhilePaused(t *testing.T) {
+	m := beginKV(t)
+	if err := m.Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	addr, _ := m.Addr(8080)
+	req, _ := http.NewRequestWithContext(t.Context(), "PUT", "http://"+addr+"/kv/late", strings.NewReader("x"))
+	done := make(chan error, 1)
+	go func() {
+		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		done <- err
+	}()
+	// The request is on its way once the connection is; that much is enough.
+	time.Sleep(10 * time.Millisecond)
+	if err := m.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := <-done
+	until(t, "ping", pings(t, m))
+	if code, _, _ := get(t, m, 8080, "/kv/late"); err != nil && code != http.StatusNotFound {
+		t.Fatalf("a write that failed (%v) is there: %d", err, code)
+	}
+}
