@@ -74,6 +74,9 @@ type Login struct {
 	HostKey      ssh.PublicKey // the gateway's
 }
 
+// String leaves the password out, so that no log shows it.
+func (l Login) String() string { return l.User + "@" + l.Addr }
+
 // Report is what a player may tell while it plays. Methods may be called from
 // any goroutine.
 type Report interface {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,15 @@ func TestResultFile(t *testing.T) {
 	}
 	if err := WriteResult(filepath.Join(dir, "nowhere"), Seat{Agent: "ann"}, r); err == nil || !strings.Contains(err.Error(), "ann") {
 		t.Fatalf("%v", err)
+	}
+}
+
+func TestLoginHidesThePassword(t *testing.T) {
+	seat := Seat{Login: Login{User: "root", Addr: "127.0.0.1:1", Password: password}}
+	for _, s := range []string{fmt.Sprint(seat), fmt.Sprintf("%+v", seat), fmt.Sprintf("%v", &seat), fmt.Sprint(seat.Login)} {
+		if strings.Contains(s, password) || !strings.Contains(s, "root@127.0.0.1:1") {
+			t.Error(s)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -42,28 +43,50 @@ func DialCluster(c vm.Cluster, key ssh.Signer) Dial {
 	}
 }
 
-// DialSSH is ssh.Dial that ctx ends, the handshake included.
+// DialSSH is ssh.Dial that ctx ends, the handshake included. A connection on
+// which the server has not said anything after a while is tried again: a
+// forward takes connections for a machine that is still starting, and may not
+// come back to them before long. Once the server has spoken it has all of ctx.
 func DialSSH(ctx context.Context, addr string, config *ssh.ClientConfig) (*ssh.Client, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	c, chans, reqs, err := ssh.NewClientConn(conn, addr, config)
-	if !stop() && err == nil { // ctx ended between the handshake and here
-		c.Close()
-		c.Wait()
-		err = ctx.Err()
-	}
-	if err != nil {
-		conn.Close()
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w (%w)", ctx.Err(), err)
+	for patience := 5 * time.Second; ; patience *= 2 {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil {
+			return nil, err
 		}
-		return nil, err
+		stop := context.AfterFunc(ctx, func() { conn.Close() })
+		server := &speaker{Conn: conn, silence: time.AfterFunc(patience, func() { conn.Close() })}
+		c, chans, reqs, err := ssh.NewClientConn(server, addr, config)
+		silent := !server.silence.Stop() && !server.spoke.Load()
+		if !stop() && err == nil { // ctx ended between the handshake and here
+			c.Close()
+			c.Wait()
+			err = ctx.Err()
+		}
+		switch {
+		case err == nil:
+			return ssh.NewClient(c, chans, reqs), nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%w (%w)", ctx.Err(), err)
+		case !silent:
+			return nil, err
+		}
 	}
-	return ssh.NewClient(c, chans, reqs), nil
+}
+
+// speaker is a connection that ends unless the server says something in time.
+type speaker struct {
+	net.Conn
+	silence *time.Timer
+	spoke   atomic.Bool
+}
+
+func (s *speaker) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	if n > 0 && !s.spoke.Load() {
+		s.spoke.Store(true)
+		s.silence.Stop()
+	}
+	return n, err
 }
 
 // Config describes a seat's gateway.

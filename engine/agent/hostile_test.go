@@ -7,10 +7,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -198,4 +200,47 @@ func TestUnreachableGuest(t *testing.T) {
 	if f.Took > 10*time.Second {
 		t.Fatalf("a player that left was waited for %v", f.Took)
 	}
+}
+
+// A forward that takes connections for a machine which is still starting.
+func TestDialTriesAgainWhatStaysSilent(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for five seconds of silence: skipped under -short")
+	}
+	guest := newGuest(t)
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for first := true; ; first = false {
+			c, err := front.Accept()
+			if err != nil {
+				return
+			}
+			if first {
+				defer c.Close()
+				continue
+			}
+			back, err := net.Dial("tcp", guest.addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			wg.Go(func() { io.Copy(back, c); back.Close() })
+			wg.Go(func() { io.Copy(c, back); c.Close() })
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	c, err := DialSSH(ctx, front.Addr().String(), &ssh.ClientConfig{User: "root",
+		Auth: []ssh.AuthMethod{ssh.PublicKeys(guest.key)}, HostKeyCallback: ssh.FixedHostKey(guest.hostKey.PublicKey())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	c.Wait()
+	front.Close()
+	wg.Wait()
 }

@@ -12,22 +12,29 @@ import (
 
 const (
 	perLink       = 10               // channels on one connection: OpenSSH's MaxSessions
-	connectTime   = 20 * time.Second // for a machine to answer before an action fails
-	dialTime      = 5 * time.Second  // of the first attempt; doubled for each further one
-	answerTime    = 30 * time.Second // for an SSH server to answer a request
+	connectTime   = 60 * time.Second // without any connection before a waiting action fails
+	dialTime      = 60 * time.Second // of one attempt
+	answerTime    = 60 * time.Second // for an SSH server to answer a request
 	keepaliveTime = 5 * time.Second
-	staleTime     = 30 * time.Second // without an answer no new channel is opened
+	staleTime     = 60 * time.Second // without an answer no new channel is opened
+	refusalTries  = 20               // of a session, 50 ms apart
+	brokenTries   = 5                // of connections that break at once
 )
 
 // upstream is the gateway's connections to one machine: one that stays, more
-// while it is full.
+// while it is full. Connections are made one at a time and shared by whoever
+// waits: under load a handshake takes seconds, and giving it up only to begin
+// another would make it take for ever.
 type upstream struct {
 	g       *Gateway
 	machine string
-	dialing chan struct{} // one dials, the others wait to share its connection
 
-	mu    sync.Mutex
-	links []*link
+	mu      sync.Mutex
+	links   []*link
+	changed chan struct{} // closed and made anew when waiting may be over
+	dialing bool
+	added   time.Time // when the last connection was made
+	last    error     // of the last attempt; nil when it succeeded
 }
 
 // link is one connection to a machine's SSH server.
@@ -45,33 +52,36 @@ type link struct {
 }
 
 func newUpstream(g *Gateway, machine string) *upstream {
-	return &upstream{g: g, machine: machine, dialing: make(chan struct{}, 1)}
+	return &upstream{g: g, machine: machine, changed: make(chan struct{})}
 }
 
 // channel opens a channel to the machine, on a connection that lives or a new
 // one; it waits, within bounds, for a machine that is starting. The caller
 // releases the link after the channel has ended.
 func (u *upstream) channel(ctx context.Context, kind string, extra []byte) (ssh.Channel, <-chan *ssh.Request, *link, error) {
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
-	for tries := 0; ; {
+	for refusals, breaks := 0, 0; ; {
 		l, err := u.acquire(ctx)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		guard := l.guard()
+		answered := l.guard()
 		ch, reqs, err := l.client.OpenChannel(kind, extra)
-		guard()
+		answered()
 		if err == nil {
 			return ch, reqs, l, nil
 		}
 		var refused *ssh.OpenChannelError
 		switch {
 		case !errors.As(err, &refused):
-			l.end("") // broken: take another
+			l.end("")
+			breaks++
+			if breaks >= brokenTries {
+				l.release()
+				return nil, nil, nil, fmt.Errorf("machine %s ends every connection: %w", u.machine, err)
+			}
 		case kind == "session" && l.full():
-		case kind == "session" && tries < 20 && pause(ctx, 50*time.Millisecond) == nil:
-			tries++ // a server may count sessions that have just ended
+		case kind == "session" && refusals < refusalTries && pause(ctx, 50*time.Millisecond) == nil:
+			refusals++ // a server may count sessions that have just ended
 		default:
 			l.release()
 			return nil, nil, nil, fmt.Errorf("machine %s refused: %s", u.machine, refused.Message)
@@ -80,84 +90,96 @@ func (u *upstream) channel(ctx context.Context, kind string, extra []byte) (ssh.
 	}
 }
 
-// acquire finds room on a link or dials.
+// acquire waits for room on a link. It gives up when no connection could be
+// made for connectTime.
 func (u *upstream) acquire(ctx context.Context) (*link, error) {
-	wait, last := dialTime, error(nil)
+	since := time.Now()
 	for {
-		if l := u.room(); l != nil {
-			return l, nil
+		l, changed, err := u.try(since)
+		if l != nil || err != nil {
+			return l, err
 		}
+		t := time.NewTimer(connectTime)
 		select {
-		case u.dialing <- struct{}{}:
+		case <-changed:
+		case <-t.C:
 		case <-ctx.Done():
-			return nil, u.unreachable(ctx, last)
 		}
-		l := u.room() // somebody may have dialled meanwhile
-		if l != nil {
-			<-u.dialing
-			return l, nil
-		}
-		dctx, cancel := context.WithTimeout(ctx, wait)
-		client, err := u.g.cfg.Dial(dctx, u.machine)
-		cancel()
-		if err == nil {
-			l = u.add(client)
-		}
-		<-u.dialing
-		if l != nil {
-			return l, nil
-		}
-		if err != nil {
-			last = err
-		}
-		wait *= 2
-		if pause(ctx, 200*time.Millisecond) != nil {
-			return nil, u.unreachable(ctx, last)
+		t.Stop()
+		if ctx.Err() != nil {
+			return nil, u.unreachable(nil)
 		}
 	}
 }
 
-func (u *upstream) unreachable(ctx context.Context, last error) error {
-	if u.g.ctx.Err() != nil {
-		return errors.New("the gateway closed")
-	}
-	if last == nil {
-		last = ctx.Err()
-	}
-	return fmt.Errorf("machine %s does not answer: %w", u.machine, last)
-}
-
-func (u *upstream) room() *link {
+// try takes room on a link, or sees to it that there will be some and returns
+// what to wait for.
+func (u *upstream) try(since time.Time) (*link, <-chan struct{}, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if u.g.ctx.Err() != nil {
+		return nil, nil, u.unreachable(nil)
+	}
 	for _, l := range u.links {
 		if !l.stale && l.open < l.limit {
 			l.open++
-			return l
+			return l, nil, nil
 		}
 	}
-	return nil
+	if u.added.After(since) {
+		since = u.added
+	}
+	if time.Since(since) >= connectTime {
+		return nil, nil, u.unreachable(u.last)
+	}
+	if !u.dialing {
+		u.dialing = true
+		// Under mu, and so before Close, which takes it after it has
+		// cancelled, begins to wait.
+		u.g.wg.Go(u.dial)
+	}
+	return nil, u.changed, nil
 }
 
-// add takes a new connection, with one channel's room taken; nil when the
-// gateway has closed meanwhile.
-func (u *upstream) add(client *ssh.Client) *link {
-	l := &link{up: u, client: client, ended: make(chan struct{}), open: 1, limit: perLink}
+func (u *upstream) unreachable(last error) error {
+	switch {
+	case u.g.ctx.Err() != nil:
+		return errors.New("the gateway closed")
+	case last != nil:
+		return fmt.Errorf("machine %s does not answer: %w", u.machine, last)
+	}
+	return fmt.Errorf("machine %s does not answer", u.machine)
+}
+
+// dial makes one attempt at a connection.
+func (u *upstream) dial() {
+	ctx, cancel := context.WithTimeout(u.g.ctx, dialTime)
+	client, err := u.g.cfg.Dial(ctx, u.machine)
+	cancel()
+	if err != nil {
+		pause(u.g.ctx, 200*time.Millisecond)
+	}
 	u.mu.Lock()
+	u.dialing, u.last = false, err
 	closed := u.g.ctx.Err() != nil
-	if !closed {
+	if err == nil && !closed {
+		l := &link{up: u, client: client, ended: make(chan struct{}), limit: perLink}
 		u.links = append(u.links, l)
-		// Under mu, and so before Close, which drops the links after it has
-		// cancelled, begins to wait.
+		u.added = time.Now()
 		u.g.wg.Go(l.watch)
 	}
+	u.wake()
 	u.mu.Unlock()
-	if closed {
+	if err == nil && closed {
 		client.Close()
 		client.Wait()
-		return nil
 	}
-	return l
+}
+
+// wake lets those who wait look again; mu is held.
+func (u *upstream) wake() {
+	close(u.changed)
+	u.changed = make(chan struct{})
 }
 
 // drop ends the connections there are.
@@ -228,6 +250,7 @@ func (l *link) release() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	l.open--
+	u.wake()
 	if l.open == 0 && len(u.links) > 1 {
 		u.remove(l)
 		l.kill("idle")
