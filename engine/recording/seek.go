@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	keyEvents = 1024      // events between two keyframes
-	keyBytes  = 512 << 10 // and bytes
+	keyEvents = 512       // events between two keyframes
+	keyBytes  = 256 << 10 // and bytes
 	keyBudget = 48 << 20  // bytes that keyframes may take; beyond it every other one goes
 )
 
