@@ -165,6 +165,7 @@ func (m *machine) start(ctx context.Context, p plan) (*boot, error) {
 	var end context.CancelCauseFunc
 	b.life, end = context.WithCancelCause(context.Background())
 	drained := make(chan struct{})
+	m.console.adopt(proc.pty)
 	m.all.Add(2)
 	go func() {
 		defer m.all.Done()

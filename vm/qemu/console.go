@@ -37,12 +37,16 @@ func newConsole(record io.Writer) *console {
 	return &console{record: record, sinks: map[int]func([]byte){}}
 }
 
+// adopt makes p what is typed into. Its drain must follow.
+func (c *console) adopt(p *os.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pty = p
+}
+
 // drain delivers what is printed on p until its process has ended. It alone
 // reads p, and it never stops before: a full pty would stall the guest.
 func (c *console) drain(p *os.File) {
-	c.mu.Lock()
-	c.pty = p
-	c.mu.Unlock()
 	buf := make([]byte, 16<<10)
 	for {
 		n, err := p.Read(buf)

@@ -37,9 +37,9 @@ const (
 )
 
 // bootTimeout is how long a cold boot may take until its first hello. On two
-// emulated cores one takes 4 s and three at once 8 s; what takes this long will
-// never come.
-const bootTimeout = 90 * time.Second
+// idle emulated cores one takes 4 s and three at once 8 s; a busy host may need
+// ten times that. What takes longer will never come.
+const bootTimeout = 3 * time.Minute
 
 // Config says where a driver keeps what it makes.
 type Config struct {

@@ -86,6 +86,7 @@ func TestDiesWithItsOwner(t *testing.T) {
 // collect drains p's console in the background and returns what it printed
 // once it has ended.
 func collect(c *console, p *process) func() {
+	c.adopt(p.pty)
 	var wg sync.WaitGroup
 	wg.Go(func() { c.drain(p.pty) })
 	return func() { <-p.exited; wg.Wait() }
@@ -102,9 +103,7 @@ func TestConsoleIsTransparent(t *testing.T) {
 	detach := c.Attach(func(b []byte) { seen <- bytes.Clone(b) })
 	end := collect(c, p)
 	want := "a\r\nb\n\x03\x04\x1a\x11\x13\xff\x00end"
-	if _, err := c.Write([]byte(want)); err == nil {
-		// The drain may not have taken the pty over yet.
-	} else if _, err := p.pty.Write([]byte(want)); err != nil {
+	if _, err := c.Write([]byte(want)); err != nil {
 		t.Fatal(err)
 	}
 	var got []byte
@@ -153,9 +152,6 @@ func TestConsoleTypingIsBounded(t *testing.T) {
 	end := collect(c, p)
 	defer end()
 	defer p.kill()
-	c.mu.Lock()
-	c.pty = p.pty
-	c.mu.Unlock()
 	start := time.Now()
 	if _, err := c.Write(make([]byte, 1<<20)); err == nil || time.Since(start) > 5*typeTimeout {
 		t.Fatalf("after %v: %v", time.Since(start), err)
