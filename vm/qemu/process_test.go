@@ -23,8 +23,6 @@ func TestMain(m *testing.M) {
 	switch role := os.Getenv(ownerEnv); role {
 	case "":
 		goleak.VerifyTestMain(m)
-	default:
-		own(role)
 	case "sleep":
 		p, err := spawn("/bin/sleep", []string{"1000"}, nil)
 		if err != nil {
@@ -33,6 +31,8 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(p.proc.Pid)
 		select {}
+	default:
+		own(role)
 	}
 }
 

@@ -224,7 +224,11 @@ func (s *suite) console(t *testing.T, m vm.Machine, host string, record *safeBuf
 	}
 	// The login prompt is replaced once the machine has its new name, and may
 	// take what is typed along.
-	if !login() && !login() {
+	in := login()
+	if !in {
+		in = login()
+	}
+	if !in {
 		t.Fatalf("no login on the console; it shows %q", seen.String())
 	}
 	detach()
