@@ -109,7 +109,7 @@ type finished struct {
 func race(t *testing.T, d vm.Driver, p *arena.Package) finished {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "heat")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	res, err := Run(ctx, Config{Package: p, Driver: d, Dir: dir, Runtime: runtimeFolder(t), Version: "test"})
 	if err != nil {

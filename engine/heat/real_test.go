@@ -1,0 +1,127 @@
+package heat
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"refbox/assets"
+	"refbox/engine/event"
+	"refbox/vm"
+	"refbox/vm/qemu"
+)
+
+// realDriver makes machines on this host's QEMU, and keeps other tests that run
+// real machines waiting until the test has ended.
+func realDriver(t *testing.T) vm.Driver {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real machines: skipped under -short")
+	}
+	if needs := qemu.Needs(); len(needs) > 0 {
+		t.Skipf("this host lacks %v", needs)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Skip("no cache folder for images: ", err)
+	}
+	// Opened for reading, as another user may have made it.
+	name := filepath.Join(os.TempDir(), "refbox-real.lock")
+	l, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		l, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	for {
+		if err = syscall.Flock(int(l.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := qemu.New(qemu.Config{CacheDir: filepath.Join(cache, "refbox")})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	if _, err := d.Versions(ctx); errors.Is(err, vm.ErrMissing) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// bundledPlayer is a bundled player's script as it is.
+func bundledPlayer(t *testing.T, name string) string {
+	t.Helper()
+	b, err := fs.ReadFile(assets.Arenas(), "primary-failover/players/"+name+".sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestRealHeat(t *testing.T) {
+	d := realDriver(t)
+	p := pkg(t, bundledPlayer(t, "right"), bundledPlayer(t, "careful"), bundledPlayer(t, "hasty"))
+	p.Manifest.Rules.TickMS = 1000
+	before := time.Now()
+	f := race(t, d, p)
+	t.Logf("the heat took %v", time.Since(before))
+	if f.Outcome.Winner != "failover-one" || f.Outcome.Seats[0].Points != 100 {
+		t.Fatalf("%+v\n%s", f.Outcome, logOf(f.Dir))
+	}
+	for _, s := range f.Outcome.Seats[1:] {
+		if s.State != "incomplete" {
+			t.Errorf("%+v", s)
+		}
+	}
+	var took []uint64
+	var ended uint64
+	err := f.rec.Events(0, f.rec.Len(), func(_ int, e event.Event) bool {
+		switch b := e.Body.(type) {
+		case event.AgentActionFinished:
+			ended = e.ElapsedMS
+		case event.MilestonePassed:
+			took = append(took, e.ElapsedMS-ended)
+			t.Logf("%6d %s passed %s, attempt %d", e.ElapsedMS, b.Territory, b.Milestone, b.Attempt)
+		case event.AttackFinished:
+			t.Logf("%6d %s %q held %v, %d ms", e.ElapsedMS, b.Territory, b.Attack, b.Held, b.TookMS)
+		case event.MilestoneFailed:
+			if b.Source != "player" {
+				t.Errorf("charged to %s: %+v", b.Source, b)
+			}
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(took)
+	t.Logf("passes after the last action's end: %v ms", took)
+}
+
+func TestRealAttacksBite(t *testing.T) { attacksBite(t, realDriver(t)) }
+
+func TestRealRebootBlocked(t *testing.T) {
+	d := realDriver(t)
+	p := pkg(t, after(5*time.Second, bundledScript(t, "right")), bundledScript(t, "reboot-blocker"), idle)
+	p.Manifest.Rules.TickMS = 1000
+	f := race(t, d, p)
+	if f.Outcome.Winner != "failover-one" {
+		t.Fatalf("%+v\n%s", f.Outcome, logOf(f.Dir))
+	}
+	blocked := of(t, f.rec, func(b event.MilestoneFailed) bool { return b.Territory == "failover-two" && b.Milestone == "host-reboot" })
+	if len(blocked) == 0 || blocked[0].Source != "player" && blocked[0].Category != "timeout" {
+		t.Errorf("the blocker's failures: %+v", blocked)
+	}
+}
