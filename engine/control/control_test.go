@@ -1,0 +1,329 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// desk is a heat's desk that remembers what was asked of it. Its machine's console
+// prints what is typed, in capitals.
+type desk struct {
+	mu    sync.Mutex
+	calls []string
+	block chan struct{} // notes wait for it, when set
+	began chan struct{} // receives when a note waits
+}
+
+func (d *desk) log(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls = append(d.calls, fmt.Sprintf(format, args...))
+}
+
+func (d *desk) said() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.Join(d.calls, "|")
+}
+
+func (d *desk) End(_ context.Context, author, reason string) error {
+	d.log("end %q %q", author, reason)
+	return nil
+}
+
+func (d *desk) Note(ctx context.Context, author, text string) error {
+	if d.block != nil {
+		d.began <- struct{}{}
+		select {
+		case <-d.block:
+		case <-ctx.Done():
+			d.log("note given up")
+			d.began <- struct{}{}
+			return ctx.Err()
+		}
+	}
+	d.log("note %q %q", author, text)
+	return nil
+}
+
+func (d *desk) Attach(_ context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {
+	if territory != "one" {
+		return nil, fmt.Errorf("no running seat is called %q", territory)
+	}
+	d.log("attach %s %s %s", author, territory, machine)
+	r, w := io.Pipe()
+	return &echo{r: r, w: w, closed: sync.OnceFunc(func() { d.log("detach") })}, nil
+}
+
+// upper keeps the length of what is no text.
+func upper(p []byte) []byte {
+	out := bytes.Clone(p)
+	for i, c := range out {
+		if 'a' <= c && c <= 'z' {
+			out[i] = c - 'a' + 'A'
+		}
+	}
+	return out
+}
+
+type echo struct {
+	r      *io.PipeReader
+	w      *io.PipeWriter
+	closed func()
+}
+
+func (e *echo) Read(p []byte) (int, error) { return e.r.Read(p) }
+func (e *echo) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("halt")) {
+		e.w.Close() // the machine ends
+		return len(p), nil
+	}
+	return e.w.Write(upper(p))
+}
+func (e *echo) Close() error {
+	e.closed()
+	e.w.Close()
+	return e.r.Close()
+}
+
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "desk.sock")
+}
+
+// serveDesk serves until the test ends and returns a client.
+func serveDesk(t *testing.T, d Desk) (Desk, string) {
+	t.Helper()
+	socket := socketPath(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, socket, d) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(socket); err == nil {
+			t.Error("the socket is left")
+		}
+	})
+	return dialSoon(t, socket, served), socket
+}
+
+func dialSoon(t *testing.T, socket string, served <-chan error) Desk {
+	t.Helper()
+	limit := time.Now().Add(10 * time.Second)
+	for {
+		c, err := Dial(socket)
+		if err == nil {
+			return c
+		}
+		if !errors.Is(err, ErrNoDesk) || time.Now().After(limit) {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-served:
+			t.Fatal(err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestBothWaysBehaveTheSame(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T, d *desk) Desk{
+		"in process": func(_ *testing.T, d *desk) Desk { return d },
+		"socket":     func(t *testing.T, d *desk) Desk { c, _ := serveDesk(t, d); return c },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &desk{}
+			c := open(t, d)
+			ctx := t.Context()
+			if err := c.Note(ctx, "ann", "line\n\x1b[31m \"two\" ü"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Attach(ctx, "ann", "nowhere", "host"); err == nil || err.Error() != `no running seat is called "nowhere"` {
+				t.Fatalf("attach to nothing: %v", err)
+			}
+			console, err := c.Attach(ctx, "ann", "one", "host")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, typed := range []string{"ls\r", strings.Repeat("x", 300_000), "\x00\xff"} {
+				var typing sync.WaitGroup
+				typing.Go(func() {
+					if _, err := console.Write([]byte(typed)); err != nil {
+						t.Error(err)
+					}
+				})
+				got := make([]byte, len(typed))
+				if _, err := io.ReadFull(console, got); err != nil || string(got) != string(upper([]byte(typed))) {
+					t.Fatalf("typed %d bytes, got %.20q, %v", len(typed), got, err)
+				}
+				typing.Wait()
+			}
+			if err := console.Close(); err != nil {
+				t.Fatal(err)
+			}
+			// Detached is recorded when Close returns.
+			want := `note "ann" "line\n\x1b[31m \"two\" ü"|attach ann one host|detach`
+			if got := d.said(); got != want {
+				t.Fatalf("\n%s\n%s", got, want)
+			}
+			if console, err = c.Attach(ctx, "bob", "one", "host"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := console.Write([]byte("halt")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := console.Read(make([]byte, 10)); !errors.Is(err, io.EOF) {
+				t.Fatalf("the machine ended, and reading gives %v", err)
+			}
+			console.Close()
+			if err := c.End(ctx, "ann", "enough"); err != nil {
+				t.Fatal(err)
+			}
+			if got := d.said(); !strings.HasSuffix(got, `|attach bob one host|detach|end "ann" "enough"`) {
+				t.Fatal(got)
+			}
+		})
+	}
+}
+
+func TestACallerThatGoesEndsItsCall(t *testing.T) {
+	d := &desk{block: make(chan struct{}), began: make(chan struct{})}
+	c, _ := serveDesk(t, d)
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 1)
+	go func() { failed <- c.Note(ctx, "a", "b") }()
+	<-d.began
+	cancel()
+	<-d.began
+	if err := <-failed; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if d.said() != "note given up" {
+		t.Fatal(d.said())
+	}
+}
+
+func TestServeEndsWhatRuns(t *testing.T) {
+	d := &desk{block: make(chan struct{}), began: make(chan struct{}, 4)}
+	socket := socketPath(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, socket, d) }()
+	c := dialSoon(t, socket, served)
+	console, err := c.Attach(t.Context(), "a", "one", "host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- c.Note(t.Context(), "a", "b") }()
+	<-d.began
+	idle, err := net.Dial("unix", socket) // says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer idle.Close()
+	cancel()
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil {
+		t.Fatal("a call survived")
+	}
+	if _, err := console.Read(make([]byte, 1)); err == nil {
+		t.Fatal("a console survived")
+	}
+	console.Close()
+	if _, err := Dial(socket); !errors.Is(err, ErrNoDesk) {
+		t.Fatal(err)
+	}
+	if !strings.Contains(d.said(), "detach") {
+		t.Fatal(d.said())
+	}
+}
+
+func TestSocket(t *testing.T) {
+	d := &desk{}
+	_, socket := serveDesk(t, d)
+	info, err := os.Lstat(socket)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v %v", info.Mode(), err)
+	}
+	if err := Serve(t.Context(), socket, d); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Fatalf("two desks at one socket: %v", err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(socket)); len(entries) != 1 {
+		t.Fatalf("left %v", entries)
+	}
+	for _, line := range []string{"nonsense\n", "{}\n", `{"op":"rm -rf"}` + "\n", strings.Repeat("x", 2*maxRequest)} {
+		conn, err := net.Dial("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = conn.Write([]byte(line))
+		answer, _ := bufio.NewReader(conn).ReadString('\n')
+		if !strings.Contains(answer, `"ok":false`) && len(line) < maxRequest {
+			t.Errorf("%.20q is answered with %q", line, answer)
+		}
+		conn.Close()
+	}
+	if d.said() != "" {
+		t.Fatal(d.said())
+	}
+	file := socketPath(t)
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Serve(t.Context(), file, d); err == nil {
+		t.Fatal("a file was replaced")
+	}
+	if err := Serve(t.Context(), filepath.Join(t.TempDir(), strings.Repeat("x", 120)), d); err == nil || !strings.Contains(err.Error(), "XDG_RUNTIME_DIR") {
+		t.Fatal(err)
+	}
+	if _, err := Dial(filepath.Join(t.TempDir(), "none")); !errors.Is(err, ErrNoDesk) {
+		t.Fatal(err)
+	}
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	socket := socketPath(t)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close() // as a killed process leaves it
+	if _, err := Dial(socket); !errors.Is(err, ErrNoDesk) {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- Serve(ctx, socket, &desk{}) }()
+	dialSoon(t, socket, served)
+	cancel()
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+}
