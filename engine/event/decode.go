@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -262,3 +264,6 @@ func (c *codec) unknown(kind string) (Event, error) {
 	c.ev.Body = Unknown{Name: kind, Raw: bytes.Clone(raw)}
 	return c.ev, nil
 }
+
+// Kinds are the kinds that are known, sorted.
+func Kinds() []string { return slices.Sorted(maps.Keys(decoders)) }
