@@ -8,9 +8,10 @@ import (
 	"refbox/vm"
 )
 
-// cmdlineVersion is part of every template's key: raise it when the machine
-// that commandLine describes changes in a way that its text does not show.
-const cmdlineVersion = 1
+// recipeVersion is part of every template's key: raise it when the machine that
+// commandLine describes, or how Prepare brings it to be saved, changes in a way
+// that the rest of the key does not show.
+const recipeVersion = 2
 
 // userMAC is the address of every machine's isolated user NIC. It is the same
 // everywhere: slirp's ARP table is part of a saved state, and a machine resumed

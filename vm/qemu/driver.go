@@ -199,7 +199,7 @@ func keyOf(spec vm.Spec, files []filesTar, h *hostFacts) string {
 		Accel    accel.Accel
 		Links    []vm.LinkSpec
 		Machines []machineKey
-	}{Version: cmdlineVersion, QEMU: h.build, Image: h.image.Digest, Accel: h.accel, Links: spec.Links}
+	}{Version: recipeVersion, QEMU: h.build, Image: h.image.Digest, Accel: h.accel, Links: spec.Links}
 	key.Accel.Why = "" // prose
 	for i, m := range spec.Machines {
 		l := launchOf(spec, i, h)

@@ -71,7 +71,7 @@ func TestCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), got.String()); d != "" {
-		t.Errorf("command lines changed; a changed machine needs another cmdlineVersion (-want +got):\n%s", d)
+		t.Errorf("command lines changed; a changed machine needs another recipeVersion (-want +got):\n%s", d)
 	}
 }
 
@@ -370,5 +370,16 @@ func TestNoRoom(t *testing.T) {
 	spec.Machines[0].MemoryMiB = 1 << 40
 	if err := room(t.TempDir(), spec); !errors.Is(err, vm.ErrMissing) {
 		t.Errorf("got %v, want ErrMissing", err)
+	}
+}
+
+func TestCPUTime(t *testing.T) {
+	busy, all := cpuTime("cpu  10 1 20 300 5 2 3 0 0 0\ncpu0 99 99 99 99\n")
+	if busy != 10+1+20+5+2+3 || all != busy+300 {
+		t.Errorf("busy %d of %d", busy, all)
+	}
+	// Whatever a guest puts there is a number or nothing.
+	if busy, all := cpuTime("cpu x -1 99999999999999999999999\x00\n"); busy != 0 || all != 0 {
+		t.Errorf("nonsense counts as %d of %d", busy, all)
 	}
 }
