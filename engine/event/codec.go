@@ -148,9 +148,13 @@ func (c *codec) readKey() {
 	plain := true
 	i := start
 	for ; i < len(c.line) && c.line[i] != '"'; i++ {
-		if c.line[i] == '\\' {
+		switch b := c.line[i]; {
+		case b == '\\':
 			plain = false
 			i++
+		case b < 0x20:
+			c.failf("control character in the key at byte %d", i)
+			return
 		}
 	}
 	if i >= len(c.line) {

@@ -197,6 +197,10 @@ func (c *codec) prefix() []byte {
 		return nil
 	}
 	kind := c.line[c.pos : c.pos+end]
+	if decoders[string(kind)] == nil {
+		c.pos = 0
+		return nil
+	}
 	c.pos += end + 1
 	c.members = 4
 	c.elapsed = 1
