@@ -32,6 +32,7 @@ import (
 	"refbox/engine/probe"
 	"refbox/engine/recording"
 	"refbox/engine/referee"
+	"refbox/engine/world"
 	"refbox/vm"
 )
 
@@ -150,6 +151,9 @@ func (h *Heat) Evidence(territory, name string, n uint64, e probe.Evidence) (str
 	return h.rec.Evidence(territory, name, n, e)
 }
 
+// World is the fold of the log.
+func (h *Heat) World() *world.World { return h.rec.World() }
+
 // Run runs the heat.
 func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -241,11 +245,6 @@ func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (re
 		players.stop(err)
 		players.wait(ctx, abortGrace)
 		return out, err
-	}
-	for _, s := range h.seats {
-		if s.failed != nil {
-			out.Seats = append(out.Seats, referee.Standing{Territory: s.id(), State: "unavailable", Rank: len(out.Seats) + 1})
-		}
 	}
 	return out, h.drain(ctx, players, out)
 }

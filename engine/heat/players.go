@@ -53,7 +53,9 @@ func (h *Heat) startPlayers(ctx context.Context, deadline time.Time) *players {
 			r := s.play(ctx, deadline)
 			p.mu.Lock()
 			frozen := p.frozen
-			if !frozen && ctx.Err() == nil {
+			// Whom the deadline ended is the drain's, though the freeze may come
+			// an instant later.
+			if !frozen && ctx.Err() == nil && time.Now().Before(deadline) {
 				s.finished(r) // before the outcome: it has its own clock
 			}
 			p.mu.Unlock()

@@ -120,7 +120,9 @@ func TestRealRebootBlocked(t *testing.T) {
 	if f.Outcome.Winner != "failover-one" {
 		t.Fatalf("%+v\n%s", f.Outcome, logOf(f.Dir))
 	}
-	blocked := of(t, f.rec, func(b event.MilestoneFailed) bool { return b.Territory == "failover-two" && b.Milestone == "host-reboot" })
+	blocked := of(t, f.rec, func(b event.MilestoneFailed) bool {
+		return b.Territory == "failover-two" && b.Milestone == "host-reboot"
+	})
 	if len(blocked) == 0 || blocked[0].Source != "player" && blocked[0].Category != "timeout" {
 		t.Errorf("the blocker's failures: %+v", blocked)
 	}

@@ -53,9 +53,8 @@ func registry(p player) agent.Registry {
 	return agent.Registry{"own": func(string) (agent.Player, error) { return p, nil }}
 }
 
-// cancelled runs a heat whose context ends as soon as reached is closed, and
-// checks that it ends quickly, cleanly, and as aborted unless over.
-func cancelled(t *testing.T, cfg Config, reached <-chan struct{}, state string) Result {
+// cancelled runs a heat whose context ends as soon as reached says so, and checks that it ends quickly, cleanly, and as aborted unless over.
+func cancelled(t *testing.T, cfg Config, reached func(*Heat) bool, state string) Result {
 	t.Helper()
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	cfg.Dir, cfg.Runtime = filepath.Join(t.TempDir(), "heat"), runtimeFolder(t)
@@ -63,16 +62,18 @@ func cancelled(t *testing.T, cfg Config, reached <-chan struct{}, state string) 
 	defer cancel()
 	var at time.Time
 	var wg sync.WaitGroup
+	h := New(cfg)
 	wg.Go(func() {
-		select {
-		case <-reached:
-		case <-time.After(20 * time.Second):
-			t.Error("the stage was not reached")
+		for began := time.Now(); !reached(h); time.Sleep(time.Millisecond) {
+			if time.Since(began) > 20*time.Second {
+				t.Error("the stage was not reached")
+				break
+			}
 		}
 		at = time.Now()
 		cancel()
 	})
-	res, err := Run(ctx, cfg)
+	res, err := h.Run(ctx)
 	wg.Wait()
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
@@ -96,6 +97,17 @@ func cancelled(t *testing.T, cfg Config, reached <-chan struct{}, state string) 
 	return res
 }
 
+func closed(c <-chan struct{}) func(*Heat) bool {
+	return func(*Heat) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
 func TestCancelWhilePreparing(t *testing.T) {
 	reached := make(chan struct{})
 	var once sync.Once
@@ -104,7 +116,7 @@ func TestCancelWhilePreparing(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
-	cancelled(t, Config{Package: pkg(t, idle, idle, idle), Driver: d}, reached, "aborted")
+	cancelled(t, Config{Package: pkg(t, idle, idle, idle), Driver: d}, closed(reached), "aborted")
 }
 
 func TestCancelWhileStarting(t *testing.T) {
@@ -117,7 +129,7 @@ func TestCancelWhileStarting(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
-	cancelled(t, Config{Package: pkg(t, idle, idle, idle), Driver: d}, reached, "aborted")
+	cancelled(t, Config{Package: pkg(t, idle, idle, idle), Driver: d}, closed(reached), "aborted")
 }
 
 // own gives every seat the adapter "own".
@@ -137,24 +149,19 @@ func TestCancelWhileRacing(t *testing.T) {
 		<-ctx.Done()
 		return agent.Result{}
 	})}
-	cancelled(t, cfg, reached, "aborted")
+	cancelled(t, cfg, closed(reached), "aborted")
 }
 
 func TestCancelWhileDraining(t *testing.T) {
-	reached := make(chan struct{})
-	var once sync.Once
-	release := make(chan struct{})
-	defer close(release)
 	p := own(pkg(t, idle, idle, idle))
 	p.Manifest.Rules.DurationSeconds = 1
 	p.Manifest.Heat.DrainSeconds = 60
 	cfg := Config{Package: p, Driver: driver(), Players: registry(func(ctx context.Context, s agent.Seat, r agent.Report) agent.Result {
 		<-ctx.Done() // told to stop; it tidies up for long
-		once.Do(func() { close(reached) })
 		time.Sleep(2 * time.Second)
 		return agent.Result{Status: agent.Completed}
 	})}
-	res := cancelled(t, cfg, reached, "finished")
+	res := cancelled(t, cfg, (*Heat).over, "finished")
 	if res.Outcome.Reason != "match timer expired" {
 		t.Errorf("%+v", res.Outcome)
 	}

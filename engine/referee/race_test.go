@@ -20,6 +20,7 @@ import (
 
 	"refbox/engine/event"
 	"refbox/engine/probe"
+	"refbox/engine/world"
 	"refbox/vm"
 )
 
@@ -85,6 +86,13 @@ type log struct {
 	lines []event.Event
 	files map[string]probe.Evidence
 	fail  error
+	fold  *world.World
+}
+
+func (l *log) World() *world.World {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fold.Clone()
 }
 
 func (l *log) Append(bodies ...event.Body) (uint64, error) {
@@ -96,6 +104,7 @@ func (l *log) Append(bodies ...event.Body) (uint64, error) {
 	at := l.clock()
 	for _, b := range bodies {
 		l.lines = append(l.lines, event.Event{Sequence: uint64(len(l.lines)), ElapsedMS: at, Body: b})
+		world.Apply(l.fold, l.lines[len(l.lines)-1])
 	}
 	return at, nil
 }
@@ -159,7 +168,7 @@ func (f *field) after(d time.Duration) error {
 func newField(t *testing.T, rules Rules, territories ...string) *field {
 	f := &field{t: t, start: time.Now(), ms: map[string]*machine{}}
 	clock := func() uint64 { return uint64(time.Since(f.start).Milliseconds()) }
-	f.log = &log{clock: clock, files: map[string]probe.Evidence{}}
+	f.log = &log{clock: clock, files: map[string]probe.Evidence{}, fold: world.New()}
 	var seats []*probe.Seat
 	for _, id := range territories {
 		m := &machine{done: make(chan struct{}), reboot: func(ctx context.Context) error { return sleep(ctx, 5*time.Second) }}
@@ -169,6 +178,7 @@ func newField(t *testing.T, rules Rules, territories ...string) *field {
 			t.Fatal(err)
 		}
 		seats = append(seats, s)
+		world.Apply(f.log.fold, event.Event{Body: event.TerritoryRegistered{Territory: id}})
 	}
 	if rules.Tick == 0 {
 		rules.Tick = time.Second
@@ -270,7 +280,7 @@ func TestWedgedSeatDelaysNobody(t *testing.T) {
 			}),
 		}}, "wedged", "quick")
 		o := f.run()
-		if o.Winner != "quick" || *o.Seats[0].DurableAt != 2000 {
+		if o.Winner != "quick" || o.Seats[0].Durable.At != 2000 {
 			t.Fatalf("outcome %+v", o)
 		}
 		fails := of(f.log, func(b event.MilestoneFailed) bool { return b.Territory == "wedged" })
@@ -321,7 +331,7 @@ func TestDeadHeatInThePhotoFinish(t *testing.T) {
 					t.Fatalf("outcome %+v", o)
 				}
 				// The second was in flight, so it finished and counts.
-				if o.Seats[1].DurableAt == nil || *o.Seats[1].DurableAt != 6500+uint64(tc.lag.Milliseconds()) {
+				if o.Seats[1].Durable == nil || o.Seats[1].Durable.At != 6500+uint64(tc.lag.Milliseconds()) {
 					t.Errorf("second: %+v", o.Seats[1])
 				}
 				end := of(f.log, func(event.MatchFinished) bool { return true })
@@ -461,8 +471,8 @@ func TestAttackTimeIsNotCharged(t *testing.T) {
 		if o.Winner != "long" {
 			t.Fatalf("outcome %+v", o)
 		}
-		if *o.Seats[0].DurableAt != 1000 {
-			t.Errorf("durable at %d, want the tick of its first evaluation", *o.Seats[0].DurableAt)
+		if o.Seats[0].Durable.At != 1000 {
+			t.Errorf("durable at %d, want the tick of its first evaluation", o.Seats[0].Durable.At)
 		}
 		d := of(f.log, func(b event.DurableDeploymentCompleted) bool { return b.Territory == "long" })
 		if d[0].AttackMS != 9000 {
@@ -499,7 +509,7 @@ func TestBlockedRebootSuffersAlone(t *testing.T) {
 			return fmt.Errorf("it did not go down: %w", vm.ErrGuestRefused)
 		}
 		o := f.run()
-		if o.Winner != "fair" || *o.Seats[0].DurableAt != 6000 {
+		if o.Winner != "fair" || o.Seats[0].Durable.At != 6000 {
 			t.Fatalf("outcome %+v", o)
 		}
 		fails := of(f.log, func(b event.MilestoneFailed) bool { return b.Territory == "blocker" })
@@ -624,8 +634,8 @@ func TestBranchesOptionalAndEarlyCompletion(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		}
-		if *o.Seats[0].DurableAt != 3000 { // not at the completion milestone, since right is required
-			t.Errorf("durable at %d", *o.Seats[0].DurableAt)
+		if o.Seats[0].Durable.At != 3000 { // not at the completion milestone, since right is required
+			t.Errorf("durable at %d", o.Seats[0].Durable.At)
 		}
 	})
 }
@@ -640,7 +650,7 @@ func TestNudgeLooksAtOnceAndAgain(t *testing.T) {
 		}}, "one")
 		time.AfterFunc(2*time.Second, func() { f.race.Nudge("one") })
 		o := f.run()
-		if at := *o.Seats[0].DurableAt; at != 2100 {
+		if at := o.Seats[0].Durable.At; at != 2100 {
 			t.Fatalf("durable at %d, want 2100", at)
 		}
 	})

@@ -39,6 +39,7 @@ import (
 
 	"refbox/engine/event"
 	"refbox/engine/probe"
+	"refbox/engine/world"
 )
 
 // Operations before a milestone's verifier runs.
@@ -84,25 +85,9 @@ type Log interface {
 	// Evidence keeps what is behind a verdict, under a name and number that come
 	// once; path is relative to the heat, sha the hex digest of the file.
 	Evidence(territory, name string, n uint64, e probe.Evidence) (path, sha string, err error)
-}
-
-// Outcome is how a race ended.
-type Outcome struct {
-	Winner   string // a territory; "" for none
-	Reason   string
-	DeadHeat []string // the seats that cannot be told apart, when there are any
-	Seats    []Standing
-}
-
-// Standing is one seat's result; Outcome.Seats is in order of rank.
-type Standing struct {
-	Territory string
-	State     string // durable, incomplete, unavailable
-	Rank      int    // from 1; equal for seats that cannot be told apart
-	Points    uint64
-	Passed    int
-	DurableAt *uint64
-	NotBefore *uint64
+	// World is the fold of the log: who won is decided by what everybody can
+	// read.
+	World() *world.World
 }
 
 // Race is one race. Run is called once.
@@ -228,23 +213,33 @@ func (r *Race) append(bodies ...event.Body) uint64 {
 
 // conclude logs the end. All schedulers have returned.
 func (r *Race) conclude() (Outcome, error) {
-	o := decide(r.seats)
+	// Who is not durable by now will not be: that changes no one's rank.
+	o := decide(r.log.World(), func(id string) string {
+		s := r.byID[id]
+		if s == nil {
+			return stateUnavailable // never came to the start
+		}
+		if s.state == stateDurable || s.state == stateUnavailable {
+			return s.state
+		}
+		return stateIncomplete
+	})
 	o.Reason = r.reason
-	if len(o.DeadHeat) > 0 {
+	why := "the heat ended: " + o.Reason
+	switch {
+	case len(o.DeadHeat) > 0:
 		o.Reason = "dead heat"
+		why = "outraced in a dead heat"
+	case o.Winner != "":
+		why = "outraced by " + o.Winner
 	}
 	var bodies []event.Body
 	for _, s := range r.seats {
-		if s.state == stateBuilding || s.state == stateVerifying {
-			why := "the heat ended: " + o.Reason
-			if o.Winner != "" {
-				why = "outraced by " + o.Winner
-			}
+		if s.id != o.Winner && (s.state == stateBuilding || s.state == stateVerifying) {
 			bodies = append(bodies, s.become(stateIncomplete, why))
+		} else if s.state != stateDurable && s.state != stateUnavailable {
+			bodies = append(bodies, s.become(stateIncomplete, "the heat ended: "+o.Reason))
 		}
-	}
-	for i := range o.Seats {
-		o.Seats[i].State = r.byID[o.Seats[i].Territory].state
 	}
 	end := event.MatchFinished{Reason: o.Reason, DeadHeat: o.DeadHeat}
 	if o.Winner != "" {
