@@ -12,6 +12,7 @@ import (
 
 	"refbox/engine/event"
 	"refbox/engine/text"
+	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
 )
@@ -25,9 +26,16 @@ type evidenceScreen struct {
 	up                   int // lines scrolled down in the record
 	right                bool
 
-	shownFor string // the record that lines were made from
+	told     *world.World // that story was gathered from
+	story    []trial
+	shownFor proofKey // what lines were made from
+	record   string   // the file that they come from
 	lines    []styledLine
-	width    int
+}
+
+// proofKey says what the record's pane shows.
+type proofKey struct {
+	first, event, width int
 }
 
 type styledLine struct {
@@ -42,9 +50,9 @@ type trial struct {
 	style  canvas.Style
 	text   string
 	note   string
-	record string
 	detail string
-	event  int // its (last) event
+	first  int // its first event, by which it is known; -1 while there is none
+	event  int // its last event
 }
 
 func newEvidence(h *heat, territory, milestone string) *evidenceScreen {
@@ -55,8 +63,15 @@ func (s *evidenceScreen) crumbs() []string {
 	return append(s.heat.crumbs(), s.territory, s.milestone)
 }
 
-// trials gathers the milestone's story up to the playhead.
+// trials are the milestone's story up to the playhead, gathered once per world.
 func (s *evidenceScreen) trials() []trial {
+	if s.told != s.world {
+		s.told, s.story = s.world, s.gather()
+	}
+	return s.story
+}
+
+func (s *evidenceScreen) gather() []trial {
 	seat := s.world.Seat(s.territory)
 	if seat == nil {
 		return nil
@@ -66,22 +81,20 @@ func (s *evidenceScreen) trials() []trial {
 		if sp.Milestone != s.milestone {
 			continue
 		}
-		note := span(sp.LastMS - sp.SinceMS)
+		note := ""
 		if sp.Count > 1 {
-			note = fmt.Sprintf("×%d %s", sp.Count, note)
-		} else {
-			note = ""
+			note = fmt.Sprintf("×%d %s", sp.Count, span(sp.LastMS-sp.SinceMS))
 		}
 		out = append(out, trial{
 			ms: sp.SinceMS, shape: '✗', style: canvas.Fg(canvas.Bad), text: sp.Category + ": " + firstLine(sp.Detail),
-			note: note, detail: sp.Detail, event: sp.Last, record: s.recordOf(sp.Last),
+			note: note, detail: sp.Detail, first: sp.First, event: sp.Last,
 		})
 	}
 	for _, a := range seat.Attacks.All() {
 		if a.Milestone != s.milestone {
 			continue
 		}
-		t := trial{ms: a.StartMS, shape: '⚔', style: canvas.Fg(canvas.Warn), text: "attack: " + a.Attack, note: "runs", detail: a.Detail, record: a.Record, event: a.Start}
+		t := trial{ms: a.StartMS, shape: '⚔', style: canvas.Fg(canvas.Warn), text: "attack: " + a.Attack, note: "runs", detail: a.Detail, first: a.Start, event: a.Start}
 		if a.Done {
 			t.event, t.note = a.End, "broke through"
 			t.style = canvas.Fg(canvas.Bad)
@@ -96,15 +109,15 @@ func (s *evidenceScreen) trials() []trial {
 	}
 	for _, r := range seat.Revocations.All() {
 		if r.Milestone == s.milestone {
-			out = append(out, trial{ms: r.MS, shape: '↶', style: canvas.Fg(canvas.Bad), text: "revoked: " + firstLine(r.Reason), detail: r.Reason, record: r.Record, event: r.Index})
+			out = append(out, trial{ms: r.MS, shape: '↶', style: canvas.Fg(canvas.Bad), text: "revoked: " + firstLine(r.Reason), detail: r.Reason, first: r.Index, event: r.Index})
 		}
 	}
 	if m := seat.Milestone(s.milestone); m != nil {
 		switch {
 		case m.Passed:
-			out = append(out, trial{ms: m.PassedMS, shape: '✓', style: canvas.Fg(canvas.Ok), text: fmt.Sprintf("passed, %d points", m.Points), record: m.Record, event: m.PassedIndex, detail: string(m.Evidence)})
+			out = append(out, trial{ms: m.PassedMS, shape: '✓', style: canvas.Fg(canvas.Ok), text: fmt.Sprintf("passed, %d points", m.Points), first: m.PassedIndex, event: m.PassedIndex, detail: compactJSON(m.Evidence)})
 		case m.Evaluating:
-			out = append(out, trial{ms: m.StartedMS, shape: '◐', style: canvas.Fg(canvas.Accent), text: "verifying", note: span(s.now - min(s.now, m.StartedMS)), event: -1})
+			out = append(out, trial{ms: m.StartedMS, shape: '◐', style: canvas.Fg(canvas.Accent), text: "verifying", first: -1, event: -1})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b trial) int { return cmp.Compare(a.ms, b.ms) })
@@ -161,48 +174,46 @@ func (s *evidenceScreen) drawTrials(c canvas.Canvas, r canvas.Rect, trials []tri
 		t := trials[first+y]
 		in.Put(1, y, clock(t.ms), canvas.Fg(canvas.Dim))
 		in.Set(9, y, t.shape, t.style.With(canvas.Bold))
-		right := w - 1
-		if t.note != "" {
-			right = in.PutRight(w-1, y, w/2, t.note, canvas.Fg(canvas.Dim))
+		note := t.note
+		if t.event < 0 {
+			note = span(s.now - min(s.now, t.ms))
 		}
+		right := in.PutRight(w-1, y, w/2, note, canvas.Fg(canvas.Dim))
 		in.PutFit(11, y, right-12, t.text, t.style)
 		if first+y == s.chosen {
-			in.Restyle(canvas.Rect{X: 0, Y: y, W: w, H: 1}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
-			in.Set(0, y, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
+			selected(in, y)
 		}
 	}
-}
-
-func focusOutline(focused bool) (canvas.Outline, canvas.Style) {
-	if focused {
-		return canvas.Heavy, canvas.Fg(canvas.Focus)
-	}
-	return canvas.Rounded, canvas.Fg(canvas.Border)
 }
 
 func (s *evidenceScreen) drawRecord(c canvas.Canvas, r canvas.Rect, trials []trial) {
 	outline, line := focusOutline(s.right)
-	note := ""
-	if s.chosen < len(trials) {
-		note = trials[s.chosen].record
-	}
-	in := c.Sub(c.Frame(r, outline, "evidence", note, line, canvas.Fg(canvas.Title).With(canvas.Bold)))
 	if s.chosen >= len(trials) {
+		c.Frame(r, outline, "evidence", "", line, canvas.Fg(canvas.Title).With(canvas.Bold))
 		return
 	}
-	w, h := in.Size()
 	t := trials[s.chosen]
-	key := fmt.Sprint(t.record, t.event, w)
-	if s.shownFor != key {
-		s.shownFor, s.up, s.width = key, 0, w
-		s.lines = s.recordLines(t, w-2)
+	key := proofKey{t.first, t.event, r.W}
+	switch same := key.first == s.shownFor.first && key.width == s.shownFor.width; {
+	case key == s.shownFor && s.lines != nil:
+	case same && s.right && s.lines != nil:
+		// Somebody reads: what a newer attempt brings waits.
+	default:
+		if !same {
+			s.up = 0
+		}
+		s.shownFor = key
+		s.record = s.recordOf(t.event)
+		s.lines = s.recordLines(t, s.record, r.W-4)
 	}
+	in := c.Sub(c.Frame(r, outline, "evidence", s.record, line, canvas.Fg(canvas.Title).With(canvas.Bold)))
+	w, h := in.Size()
 	s.up = max(0, min(s.up, len(s.lines)-h))
 	for y := 0; y < h && s.up+y < len(s.lines); y++ {
 		in.PutFit(1, y, w-2, s.lines[s.up+y].text, s.lines[s.up+y].style)
 	}
 	if more := len(s.lines) - h - s.up; more > 0 {
-		in.PutRight(w-1, h-1, 16, fmt.Sprintf(" %d more ↓", more), canvas.Fg(canvas.Dim))
+		c.PutRight(r.X+r.W-2, r.Y+r.H-1, 16, fmt.Sprintf(" %d more ↓ ", more), canvas.Fg(canvas.Key))
 	}
 }
 
@@ -237,7 +248,7 @@ type proof struct {
 
 // recordLines are the probe records behind a trial: request, response, time,
 // and what root in the guest could have forged.
-func (s *evidenceScreen) recordLines(t trial, w int) []styledLine {
+func (s *evidenceScreen) recordLines(t trial, record string, w int) []styledLine {
 	var out []styledLine
 	add := func(st canvas.Style, format string, a ...any) {
 		for _, l := range text.Wrap(text.Block(fmt.Sprintf(format, a...)), max(8, w)) {
@@ -245,20 +256,20 @@ func (s *evidenceScreen) recordLines(t trial, w int) []styledLine {
 		}
 	}
 	dim, plain := canvas.Fg(canvas.Dim), canvas.Fg(canvas.Text)
-	if t.record == "" {
+	if record == "" {
 		add(dim, "No probe records: this recording keeps none for it.")
 		if t.detail != "" {
 			add(plain, "%s", t.detail)
 		}
 		return out
 	}
-	data, err := s.rec.File(t.record)
+	data, err := s.rec.File(record)
 	var p proof
 	if err == nil {
 		err = json.Unmarshal(data, &p)
 	}
 	if err != nil {
-		add(canvas.Fg(canvas.Bad), "%s cannot be read: %v", t.record, err)
+		add(canvas.Fg(canvas.Bad), "%s cannot be read: %v", record, err)
 		add(plain, "%s", t.detail)
 		return out
 	}
@@ -346,10 +357,10 @@ func (s *evidenceScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd 
 		s.chosen += by
 	case a == keymap.NextPane, a == keymap.PrevPane, a == keymap.Open, a == keymap.Left, a == keymap.Right:
 		s.right = !s.right
-	case a == keymap.Back:
-		return nil
-	case s.moveInTime(m, a):
 	default:
+		if cmd, moved := s.moveInTime(m, a); moved {
+			return cmd
+		}
 		return s.act(m, a)
 	}
 	return nil

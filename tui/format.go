@@ -106,6 +106,7 @@ func age(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
+	t, now = t.Local(), now.Local()
 	if now.Year() == t.Year() && now.YearDay() == t.YearDay() {
 		return t.Format("15:04")
 	}

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"fmt"
-	"strings"
 
 	"refbox/engine/text"
 	"refbox/tui/canvas"
@@ -32,9 +31,18 @@ func (m *model) draw() {
 
 func (m *model) drawTooSmall(c canvas.Canvas) {
 	w, h := c.Size()
-	line := fmt.Sprintf("needs %d×%d, this is %d×%d; q leaves", minWidth, minHeight, w, h)
-	for i, l := range text.Wrap(line, max(1, w)) {
-		c.Put(0, max(0, h/2-1)+i, l, canvas.Fg(canvas.Text))
+	leave, _ := m.cfg.Keys.Hint(keymap.Leave)
+	line := fmt.Sprintf("needs %d×%d, this is %d×%d; %s leaves", minWidth, minHeight, w, h, leave)
+	if d := m.dialog; d != nil {
+		// A question that was asked can be answered at any size.
+		line = d.title + ":"
+		for _, a := range d.answers {
+			line += fmt.Sprintf(" %s %s;", keymap.Name(a.key), a.word)
+		}
+	}
+	lines := text.Wrap(line, max(1, w))
+	for i, l := range lines {
+		c.Put(0, max(0, (h-len(lines))/2)+i, l, canvas.Fg(canvas.Text))
 	}
 }
 
@@ -112,45 +120,17 @@ func drawHints(c canvas.Canvas, keys keymap.Map, actions []keymap.Action) {
 	}
 }
 
-func (p *prompt) draw(c canvas.Canvas) {
-	w, _ := c.Size()
-	x := c.Put(1, 0, p.label, canvas.Fg(canvas.Key).With(canvas.Bold))
-	value := []rune(p.input.Value())
-	pos := min(p.input.Position(), len(value))
-	before, after := string(value[:pos]), string(value[pos:])
-	for text.Width(before) > w-x-4 && before != "" {
-		_, before, _ = strings.Cut(before, string([]rune(before)[0]))
+// focusOutline is how a pane shows whether it has the focus.
+func focusOutline(focused bool) (canvas.Outline, canvas.Style) {
+	if focused {
+		return canvas.Heavy, canvas.Fg(canvas.Focus)
 	}
-	x = c.Put(x, 0, before, canvas.Fg(canvas.Text))
-	at, rest := " ", ""
-	if after != "" {
-		at, rest = string([]rune(after)[0]), string([]rune(after)[1:])
-	}
-	x = c.Put(x, 0, at, canvas.Fg(canvas.Text).With(canvas.Reverse|canvas.Underline))
-	c.PutFit(x, 0, max(0, w-1-x), rest, canvas.Fg(canvas.Text))
+	return canvas.Rounded, canvas.Fg(canvas.Border)
 }
 
-func (m *model) drawDialog(c canvas.Canvas) {
-	w, h := c.Size()
-	d := m.dialog
-	width := min(w-4, 72)
-	var lines []string
-	for _, l := range d.lines {
-		lines = append(lines, text.Wrap(l, width-4)...)
-	}
-	height := min(h, len(lines)+len(d.answers)+4)
-	r := canvas.Rect{X: (w - width) / 2, Y: max(0, (h-height)/2), W: width, H: height}
-	c.Fill(r, ' ', canvas.Style{})
-	in := c.Frame(r, canvas.Double, d.title, "", canvas.Fg(canvas.Focus), canvas.Fg(canvas.Title).With(canvas.Bold))
-	y := in.Y
-	for _, l := range lines {
-		c.Put(in.X+1, y, l, canvas.Fg(canvas.Text))
-		y++
-	}
-	y++
-	for _, a := range d.answers {
-		x := c.Put(in.X+1, y, keymap.Name(a.key), canvas.Fg(canvas.Key).With(canvas.Bold))
-		c.PutFit(max(x+2, in.X+8), y, in.W-8, a.word, canvas.Fg(canvas.Text))
-		y++
-	}
+// selected shows row y as the chosen one, also without colour.
+func selected(c canvas.Canvas, y int) {
+	w, _ := c.Size()
+	c.Restyle(canvas.Rect{Y: y, W: w, H: 1}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
+	c.Set(0, y, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
 }

@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -12,10 +11,9 @@ import (
 	"refbox/engine/arena"
 	"refbox/engine/playback"
 	"refbox/engine/recording"
+	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
-	"refbox/tui/keymap"
-	"refbox/tui/plain"
 	"refbox/tui/topology"
 )
 
@@ -26,6 +24,7 @@ type heat struct {
 	changed  <-chan struct{}
 	stop     context.CancelFunc // ends the follower
 	manifest *arena.Manifest
+	foreign  bool // not recorded by refbox: without actions and consoles
 	desk     Desk
 
 	play    playback.Playhead
@@ -40,10 +39,16 @@ type heat struct {
 	headMS uint64    // the head as last read, and when it was first seen:
 	headAt time.Time // between two events a live clock goes on
 
-	reels    map[reelKey]*reel
+	reels    map[reelKey]*reel // nil for a console that was not there
+	machines map[string][]string
 	layouts  map[layoutKey]topology.Layout
-	attached *attachment
+	facts    map[string]*facts // by territory, of world
+	consoles consoles
+	attached *attachment // the one that takes the keys
+
 	words    string // that were searched for last
+	stopFind func()
+	restarts int // of the log, when world was folded
 }
 
 type layoutKey struct{ w, h int }
@@ -52,7 +57,7 @@ type layoutKey struct{ w, h int }
 func openHeat(ctx context.Context, rec *recording.Recording, desk Desk, now time.Time) *heat {
 	ctx, stop := context.WithCancel(ctx)
 	h := &heat{
-		rec: rec, manifest: rec.Manifest(), desk: desk, stop: stop,
+		rec: rec, manifest: rec.Manifest(), foreign: !rec.Live(), desk: desk, stop: stop,
 		reels: map[reelKey]*reel{}, layouts: map[layoutKey]topology.Layout{},
 		changed: rec.Follow(ctx),
 	}
@@ -65,10 +70,20 @@ func openHeat(ctx context.Context, rec *recording.Recording, desk Desk, now time
 	return h
 }
 
-func (h *heat) close() {
-	h.detach()
+// release lets everything go, and waits for what runs.
+func (h *heat) release() {
+	h.stopFinding()
+	h.attached = nil
+	h.consoles.close()
 	h.stop()
+	for range h.changed { // the follower has ended when its channel is closed
+	}
 	h.rec.Close()
+	for _, r := range h.reels {
+		if r != nil {
+			r.cast.Close()
+		}
+	}
 }
 
 // head is how far the heat has come. A live clock goes on between two events,
@@ -77,7 +92,7 @@ func (h *heat) head(now time.Time) playback.Head {
 	ms := h.rec.Head()
 	live := h.rec.Live()
 	if live && h.headMS == ms && h.world != nil && h.world.MatchState == world.Running && h.world.Pause == nil {
-		ms += uint64(min(max(now.Sub(h.headAt), 0), 3*time.Second) / time.Millisecond)
+		ms += uint64(min(max(now.Sub(h.headAt), 0), maxAhead) / time.Millisecond)
 	}
 	return playback.Head{MS: ms, Live: live}
 }
@@ -87,6 +102,9 @@ func (h *heat) advance(now time.Time) time.Duration {
 	h.wall = now
 	if _, err := h.rec.Refresh(); err == nil && h.manifest == nil {
 		h.manifest = h.rec.Manifest()
+	}
+	if m := h.rec.Match(); h.foreign && m != nil {
+		h.foreign = !m.Ours()
 	}
 	if ms := h.rec.Head(); ms != h.headMS {
 		h.headMS, h.headAt = ms, now
@@ -100,24 +118,37 @@ func (h *heat) advance(now time.Time) time.Duration {
 	if state := h.play.State(now, head); state == playback.Following || state == playback.Ended {
 		n = h.rec.Len()
 	}
-	if h.world == nil || n != h.index {
-		h.index, h.world = n, h.rec.World(n)
+	if again := h.rec.Restarts(); h.world == nil || n != h.index || again != h.restarts {
+		h.index, h.restarts, h.world = n, again, h.rec.World(n)
+		h.facts = nil
+		h.lookAgain()
 	}
 	if !head.Live && h.rec.Complete() && h.fullLen != h.rec.Len() {
 		h.fullLen = h.rec.Len()
 		h.full = h.rec.World(h.fullLen)
 	}
-	h.seat = max(0, min(h.seat, len(h.world.Seats())-1))
+	if seats := len(h.world.Seats()); seats > 0 { // before the first is known, the choice waits
+		h.seat = max(0, min(h.seat, seats-1))
+	}
 	switch state := h.play.State(now, head); {
 	case !h.rec.Complete():
 		return frameTime
 	case state == playback.Playing && h.play.Speed() > 2:
 		return frameTime
-	case state == playback.Playing, state == playback.Following && head.Live && !h.world.Over():
+	case state == playback.Playing, state == playback.Following && h.ticks(now):
 		return slowFrame
 	}
 	return 0
 }
+
+// ticks says that a live clock goes on by itself until the next event comes.
+func (h *heat) ticks(now time.Time) bool {
+	return h.rec.Live() && h.world.MatchState == world.Running && h.world.Pause == nil && now.Sub(h.headAt) < maxAhead
+}
+
+// maxAhead is how far a live clock goes on between two events: further than the
+// referee's next tick, which must bring one.
+const maxAhead = 3 * time.Second
 
 // end is where the time line ends: the recording's end, or for a live heat a
 // round number that leaves room to grow.
@@ -163,7 +194,7 @@ func (h *heat) feed() <-chan struct{} { return h.changed }
 // crumbs name the heat.
 func (h *heat) crumbs() []string {
 	name := h.rec.Name()
-	if h.manifest != nil && h.manifest.Arena.ID != "" && h.manifest.Arena.ID != name {
+	if h.manifest != nil && h.manifest.Arena.ID != "" && !strings.Contains(name, h.manifest.Arena.ID) {
 		return []string{h.manifest.Arena.ID, name}
 	}
 	return []string{name}
@@ -198,14 +229,13 @@ func (h *heat) status(c canvas.Canvas) {
 		at += " / " + clockShort(uint64(h.manifest.Duration()/time.Millisecond))
 	}
 	x = c.Put(x+2, 0, at, canvas.Fg(canvas.Title).With(canvas.Bold))
-	lead := h.lead()
-	seats := fmt.Sprintf("%d seats", len(h.world.Seats()))
-	for _, s := range []string{lead, seats} {
-		if s != "" && x+3+len(s) <= w {
-			x = c.Put(x+3, 0, s, canvas.Fg(canvas.Title))
-		} else if s == lead && s != "" && w-x-3 > 12 {
-			x = c.PutFit(x+3, 0, w-x-3, s, canvas.Fg(canvas.Title))
-		}
+	// Who leads matters more than how many there are.
+	x += 2
+	if lead := h.lead(); lead != "" && w-x >= min(8, text.Width(lead)) {
+		x = c.PutFit(x, 0, w-x, lead, canvas.Fg(canvas.Title)) + 3
+	}
+	if seats := plural(len(h.world.Seats()), "seat"); x+text.Width(seats) <= w {
+		c.Put(x, 0, seats, canvas.Fg(canvas.Dim))
 	}
 }
 
@@ -226,6 +256,8 @@ func (h *heat) lead() string {
 		return ""
 	case first == "":
 		return "level"
+	case standings[0].Points == 0: // a conquest counts otherwise
+		return "lead " + first
 	default:
 		return fmt.Sprintf("lead %s %d", first, standings[0].Points)
 	}
@@ -235,242 +267,6 @@ func (h *heat) lead() string {
 func (h *heat) chosen() *world.Seat {
 	if h.seat < len(h.world.Seats()) {
 		return h.world.Seats()[h.seat]
-	}
-	return nil
-}
-
-// moveInTime handles the keys that move the playhead; false for any other.
-func (h *heat) moveInTime(m *model, a keymap.Action) bool {
-	now := m.cfg.Clock()
-	head := h.head(now)
-	switch a {
-	case keymap.PlayPause:
-		if head.Live && h.play.State(now, head) == playback.Following {
-			h.play = h.play.Pause(now, head)
-			break
-		}
-		h.play = h.play.Toggle(now, head)
-	case keymap.EventBack:
-		h.step(now, -1)
-	case keymap.EventNext:
-		h.step(now, 1)
-	case keymap.Back5:
-		h.play = h.play.Skip(now, head, -5000)
-	case keymap.Next5:
-		h.play = h.play.Skip(now, head, 5000)
-	case keymap.BackTenth:
-		h.play = h.play.Skip(now, head, -int64(head.MS/10))
-	case keymap.NextTenth:
-		h.play = h.play.Skip(now, head, int64(head.MS/10))
-	case keymap.MarkBack:
-		h.step(now, -1, recording.ClassMilestone)
-	case keymap.MarkNext:
-		h.step(now, 1, recording.ClassMilestone)
-	case keymap.ActionBack:
-		h.step(now, -1, recording.ClassAction)
-	case keymap.ActionNext:
-		h.step(now, 1, recording.ClassAction)
-	case keymap.Slower:
-		h.play = h.play.Slower(now, head)
-	case keymap.Faster:
-		h.play = h.play.Faster(now, head)
-	case keymap.Normal:
-		h.play = h.play.Normal(now, head)
-	case keymap.Idle:
-		h.toggleIdle(now, head)
-	case keymap.Start:
-		h.play = h.play.Pause(now, head).Seek(now, head, 0)
-	case keymap.End:
-		h.play = h.play.Follow()
-	case keymap.Command:
-		m.ask(":", nil, h.goTo)
-	case keymap.Find:
-		m.ask("/", nil, func(m *model, words string) tea.Cmd {
-			h.words = strings.ToLower(words)
-			h.find(m, 1)
-			return nil
-		})
-	case keymap.FindNext:
-		h.find(m, 1)
-	case keymap.FindPrev:
-		h.find(m, -1)
-	default:
-		return false
-	}
-	return true
-}
-
-// idleLimit is the longest that a stretch without events lasts when idle time
-// is cut.
-const idleLimit = 1500
-
-func (h *heat) toggleIdle(now time.Time, head playback.Head) {
-	if h.play.Compressed() {
-		h.play = h.play.Compress(now, head, nil)
-		return
-	}
-	h.play = h.play.Compress(now, head, playback.NewIdle(idleLimit, h.rec.Len(), h.rec.MS))
-}
-
-// step moves to the event before or after the playhead, of the given classes.
-// Stepping is exact: the world shown is the fold up to and with that event.
-func (h *heat) step(now time.Time, dir int, classes ...recording.Class) {
-	head := h.head(now)
-	i := h.index - 1 // the last event that is shown
-	to := h.rec.Step(i, dir, classes...)
-	if to < 0 {
-		if dir < 0 {
-			h.play = h.play.Pause(now, head).Seek(now, head, 0)
-		}
-		return
-	}
-	h.play = h.play.Pause(now, head).Pin(to+1, h.rec.MS(to))
-}
-
-// findAtATime bounds how many events one search looks at, so that a search
-// through a long log does not hold up the screen; n goes on from there.
-const findAtATime = 200_000
-
-// find moves to the next event (dir 1) or the previous one (-1) whose line has
-// the words that were searched for.
-func (h *heat) find(m *model, dir int) {
-	if h.words == "" {
-		return
-	}
-	now := m.cfg.Clock()
-	head := h.head(now)
-	i := h.index - 1
-	for range findAtATime {
-		if i += dir; i < 0 || i >= h.rec.Len() {
-			m.say("no further event with " + h.words)
-			return
-		}
-		e, err := h.rec.Event(i)
-		if err == nil && strings.Contains(strings.ToLower(plain.Line(e)), h.words) {
-			h.play = h.play.Pause(now, head).Pin(i+1, h.rec.MS(i))
-			m.say(plain.Line(e))
-			return
-		}
-	}
-	h.play = h.play.Pause(now, head).Pin(i+1, h.rec.MS(i))
-	m.say("not in the last 200000 events; n looks further")
-}
-
-// goTo runs what was typed after ":".
-func (h *heat) goTo(m *model, value string) tea.Cmd {
-	now := m.cfg.Clock()
-	head := h.head(now)
-	switch value {
-	case "":
-		return nil
-	case "end":
-		h.play = h.play.Follow()
-		return nil
-	case "start":
-		value = "0"
-	}
-	ms, err := playback.Parse(value, head)
-	if err != nil {
-		m.say(err.Error())
-		return nil
-	}
-	h.play = h.play.Seek(now, head, ms)
-	return nil
-}
-
-// attachment is a person at a machine's console.
-type attachment struct {
-	territory, machine string
-	conn               io.ReadWriteCloser
-	done               chan struct{} // closed when the reader has ended
-}
-
-func (h *heat) detach() {
-	if h.attached == nil {
-		return
-	}
-	h.attached.conn.Close()
-	<-h.attached.done
-	h.attached = nil
-}
-
-// attach joins the console of a seat's machine. What it prints is shown from the
-// recording, like everything; the stream itself is only drained.
-func (h *heat) attach(m *model, territory, machine string) tea.Cmd {
-	if h.desk.Desk == nil {
-		m.say("this heat is not live here: there is no console to attach to")
-		return nil
-	}
-	ctx, desk := m.ctx, h.desk
-	return safe(func() tea.Msg {
-		conn, err := desk.Attach(ctx, desk.Author, territory, machine)
-		if err != nil {
-			return doneMsg{err: fmt.Errorf("attach to %s: %w", territory, err)}
-		}
-		a := &attachment{territory: territory, machine: machine, conn: conn, done: make(chan struct{})}
-		go func() {
-			defer close(a.done)
-			io.Copy(io.Discard, conn) //nolint:errcheck // the end of the console, however it comes, is the end of draining
-		}()
-		return doneMsg{then: func(m *model) tea.Cmd {
-			h.detach()
-			h.attached = a
-			h.play = h.play.Follow()
-			key, _ := m.cfg.Keys.Hint(keymap.Detach)
-			m.say("attached to " + territory + "'s console; " + key + " leaves")
-			return m.tick()
-		}}
-	})
-}
-
-// type sends a key to the console that is attached.
-func (h *heat) typeKey(m *model, k tea.KeyMsg) tea.Cmd {
-	b := keyBytes(k)
-	conn := h.attached.conn
-	if len(b) == 0 {
-		return nil
-	}
-	return safe(func() tea.Msg {
-		if _, err := conn.Write(b); err != nil {
-			return doneMsg{err: fmt.Errorf("the console is gone: %w", err), then: func(*model) tea.Cmd { h.detach(); return nil }}
-		}
-		return nil
-	})
-}
-
-// keyBytes are what a terminal sends for a key.
-func keyBytes(k tea.KeyMsg) []byte {
-	var b []byte
-	if k.Alt {
-		b = append(b, 0x1b)
-	}
-	switch k.Type {
-	case tea.KeyRunes, tea.KeySpace:
-		return append(b, string(k.Runes)...)
-	case tea.KeyUp:
-		return append(b, "\x1b[A"...)
-	case tea.KeyDown:
-		return append(b, "\x1b[B"...)
-	case tea.KeyRight:
-		return append(b, "\x1b[C"...)
-	case tea.KeyLeft:
-		return append(b, "\x1b[D"...)
-	case tea.KeyHome:
-		return append(b, "\x1b[H"...)
-	case tea.KeyEnd:
-		return append(b, "\x1b[F"...)
-	case tea.KeyDelete:
-		return append(b, "\x1b[3~"...)
-	case tea.KeyPgUp:
-		return append(b, "\x1b[5~"...)
-	case tea.KeyPgDown:
-		return append(b, "\x1b[6~"...)
-	case tea.KeyShiftTab:
-		return append(b, "\x1b[Z"...)
-	}
-	// Bubble Tea numbers control keys as ASCII does.
-	if k.Type >= 0 && k.Type <= 31 || k.Type == 127 {
-		return append(b, byte(k.Type))
 	}
 	return nil
 }
@@ -485,7 +281,7 @@ func (h *heat) askToLeave(m *model) bool {
 		lines: []string{"Leaving the screen need not end the race."},
 		answers: []answer{
 			{"e", "end the heat now", func(m *model) tea.Cmd { m.choice.EndHeat = true; return tea.Quit }},
-			{"l", "leave it running; refbox watch " + h.rec.Path(), func(*model) tea.Cmd { return tea.Quit }},
+			{"l", "leave it running: refbox watch " + h.rec.Path(), func(*model) tea.Cmd { return tea.Quit }},
 			{"esc", "stay", nil},
 		},
 	}

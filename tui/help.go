@@ -3,6 +3,7 @@ package tui
 import (
 	"strings"
 
+	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
@@ -68,7 +69,7 @@ func (s *helpScreen) draw(c canvas.Canvas) {
 	s.up = max(0, min(s.up, s.rows-h))
 	in.Copy(0, 0, sheet.Sub(canvas.Rect{X: 0, Y: s.up, W: w, H: h}))
 	if s.up+h < s.rows {
-		in.PutRight(w-1, h-1, 12, " more ↓ ", canvas.Fg(canvas.Key))
+		c.PutRight(w, h+1, 12, " more ↓ ", canvas.Fg(canvas.Key))
 	}
 }
 
@@ -87,9 +88,11 @@ func (s *helpScreen) drawGroup(c canvas.Canvas, g keymap.Group) int {
 		if b.Action == keymap.Seat {
 			names = []string{"1–9"}
 		}
-		c.PutFit(2, y, 17, strings.Join(names, " "), canvas.Fg(canvas.Key))
-		c.PutFit(20, y, w-21, b.Long, canvas.Fg(canvas.Text))
-		y++
+		c.PutFit(2, y, 17, strings.Join(names, " "), canvas.Fg(canvas.Key).With(canvas.Bold))
+		for _, l := range text.Wrap(b.Long, max(8, w-20)) {
+			c.Put(20, y, l, canvas.Fg(canvas.Text))
+			y++
+		}
 	}
 	return y
 }

@@ -37,7 +37,7 @@ type Shelf interface {
 
 // Lobby shows what there is until it is left, or until an arena is to be raced.
 func Lobby(ctx context.Context, cfg Config, lib Library, in io.Reader, out io.Writer) (Choice, error) {
-	return run(ctx, cfg, &lobby{ctx: ctx, lib: lib}, in, out)
+	return run(ctx, cfg, newLobby(ctx, cfg, lib), in, out)
 }
 
 // item is a row of the lobby.
@@ -60,7 +60,9 @@ type lobby struct {
 	items   []item // of all
 	loading bool
 	loaded  bool
+	opening bool // a recording, beside the screen
 	trouble string
+	clock   func() time.Time // for ages
 	filter  string
 	chosen  int
 	first   int
@@ -68,6 +70,23 @@ type lobby struct {
 		key    lobbyLayout
 		layout topology.Layout
 	}
+}
+
+func newLobby(ctx context.Context, cfg Config, lib Library) *lobby {
+	l := &lobby{ctx: ctx, lib: lib, clock: cfg.Clock}
+	if l.clock == nil {
+		l.clock = time.Now
+	}
+	for _, p := range lib.Arenas {
+		l.items = append(l.items, item{pkg: p})
+	}
+	return l
+}
+
+func (l *lobby) back() bool {
+	was := l.filter != ""
+	l.filter = ""
+	return was
 }
 
 func (l *lobby) crumbs() []string { return []string{"lobby"} }
@@ -125,10 +144,6 @@ func (l *lobby) load() tea.Cmd {
 		})
 		return doneMsg{then: func(*model) tea.Cmd {
 			l.loading, l.loaded, l.trouble = false, true, strings.Join(trouble, "; ")
-			l.items = l.items[:0]
-			for _, p := range l.lib.Arenas {
-				l.items = append(l.items, item{pkg: p})
-			}
 			l.items = append(l.items, recs...)
 			return nil
 		}}
@@ -153,11 +168,6 @@ func (l *lobby) shown() []item {
 
 func (l *lobby) draw(c canvas.Canvas) {
 	w, h := c.Size()
-	if !l.loaded && len(l.items) == 0 {
-		for _, p := range l.lib.Arenas {
-			l.items = append(l.items, item{pkg: p})
-		}
-	}
 	items := l.shown()
 	l.chosen = max(0, min(l.chosen, len(items)-1))
 	list := c.Bounds()
@@ -226,8 +236,7 @@ func (l *lobby) drawList(c canvas.Canvas, items []item) {
 		}
 		l.drawRow(c, y, items[r.item])
 		if r.item == l.chosen {
-			c.Restyle(canvas.Rect{X: 0, Y: y, W: w, H: 1}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
-			c.Set(0, y, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
+			selected(c, y)
 		}
 	}
 }
@@ -244,7 +253,7 @@ func (l *lobby) drawRow(c canvas.Canvas, y int, it item) {
 	r := it.rec
 	badge, st := badgeMark(r.Badge)
 	right := c.PutRight(w-1, y, 8, badge, st)
-	when := age(r.StartedAt, time.Now())
+	when := age(r.StartedAt, l.clock())
 	right = c.PutRight(right-1, y, 10, fmt.Sprintf("%10s", when), canvas.Fg(canvas.Dim))
 	result := verdict(*r)
 	room := max(14, (right-4)*2/5)
@@ -330,7 +339,7 @@ func (l *lobby) drawAbout(c canvas.Canvas, it item) {
 		if !r.Exact {
 			about = "about "
 		}
-		put(dim, "started %s%s", about, r.StartedAt.Format("2006-01-02 15:04:05"))
+		put(dim, "started %s%s", about, r.StartedAt.Local().Format("2006-01-02 15:04:05"))
 	}
 	y++
 	for _, s := range r.Seats {
@@ -391,8 +400,6 @@ func (l *lobby) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 		l.chosen = 0
 	case keymap.End:
 		l.chosen = len(items) - 1
-	case keymap.Back:
-		l.filter = ""
 	case keymap.Find:
 		m.ask("/", func(s string) { l.filter, l.chosen = s, 0 }, func(m *model, s string) tea.Cmd {
 			l.filter = s
@@ -412,14 +419,18 @@ func (l *lobby) open(m *model, it item) tea.Cmd {
 		m.choice.Run = it.pkg.Manifest.Arena.ID
 		return tea.Quit
 	}
-	ctx, now := m.ctx, m.cfg.Clock
+	if l.opening {
+		return nil
+	}
+	l.opening = true
 	return safe(func() tea.Msg {
 		rec, err := it.shelf.Open(it.rec.Path)
-		if err != nil {
-			return doneMsg{err: err}
-		}
-		return doneMsg{then: func(m *model) tea.Cmd {
-			return m.push(&overview{heat: openHeat(ctx, rec, Desk{}, now())})
+		return doneMsg{err: err, then: func(m *model) tea.Cmd {
+			l.opening = false
+			if err != nil {
+				return nil
+			}
+			return m.push(&overview{heat: openHeat(m.ctx, rec, Desk{}, m.cfg.Clock())})
 		}}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"refbox/engine/playback"
-	"refbox/engine/why"
+	"refbox/engine/text"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
 )
@@ -77,20 +77,20 @@ func (o *overview) drawWaiting(c canvas.Canvas) {
 	} else if o.rec.Live() {
 		line = "the machines are being prepared …"
 	}
-	c.PutFit(max(1, (w-len(line))/2), h/2, w-2, line, canvas.Fg(canvas.Dim))
+	c.PutFit(max(1, (w-text.Width(line))/2), h/2, w-2, line, canvas.Fg(canvas.Dim))
 }
 
 func (o *overview) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 	if o.attached != nil {
 		return o.heat.consoleKey(m, a, raw)
 	}
-	if o.moveInTime(m, a) {
-		return nil
+	if cmd, moved := o.moveInTime(m, a); moved {
+		return cmd
 	}
 	n := len(o.world.Seats())
 	switch a {
 	case keymap.Seat:
-		if i := int(raw.String()[0] - '1'); i < n {
+		if i := m.seatKey(raw); i >= 0 && i < n {
 			o.seat = i
 		}
 	case keymap.NextPane, keymap.Right, keymap.Down:
@@ -103,7 +103,7 @@ func (o *overview) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 		}
 	case keymap.ZoomIn:
 		o.zoom = true
-	case keymap.ZoomOut, keymap.Back:
+	case keymap.ZoomOut:
 		o.zoom = false
 	case keymap.Open:
 		if o.chosen() != nil {
@@ -125,6 +125,14 @@ func (o *overview) click(m *model, x, y int) tea.Cmd {
 		}
 	}
 	return nil
+}
+
+func (o *overview) close() { o.release() }
+
+func (o *overview) back() bool {
+	was := o.zoom
+	o.zoom = false
+	return was
 }
 
 func (o *overview) wantsRaw() bool { return o.attached != nil }
@@ -149,17 +157,6 @@ func (o *overview) hints() []keymap.Action {
 func (h *heat) atHead() bool {
 	s := h.play.State(h.wall, h.head(h.wall))
 	return s == playback.Following || s == playback.Ended
-}
-
-// consoleKey handles keys while a console is attached: all of them go to the
-// guest but the one that leaves.
-func (h *heat) consoleKey(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
-	if a == keymap.Detach {
-		h.detach()
-		m.say("left the console; what was typed is in the recording")
-		return nil
-	}
-	return h.typeKey(m, raw)
 }
 
 // act handles the keys that mean the same on every screen of a heat.
@@ -195,9 +192,7 @@ func (h *heat) act(m *model, a keymap.Action) tea.Cmd {
 		return h.askToEnd(m)
 	case keymap.Copy:
 		if seat != nil {
-			if e, ok := why.Explain(h.world, h.manifest, seat.ID); ok {
-				return m.copyText(e.Headline)
-			}
+			return m.copyText(h.explain(seat.ID).Headline)
 		}
 	}
 	return nil

@@ -12,16 +12,10 @@ package tui
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
-	"runtime/debug"
-	"sync"
+	"slices"
 	"time"
 
-	"github.com/aymanbagabas/go-osc52/v2"
-
-	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
 
 	"refbox/engine/control"
@@ -36,8 +30,7 @@ type Config struct {
 	Keys   keymap.Map
 	Output canvas.Output
 	Clock  func() time.Time // nil for time.Now
-	// Log takes what would otherwise be lost under the alternate screen; nil
-	// discards.
+	// Log takes the stack of an internal fault; nil discards it.
 	Log io.Writer
 }
 
@@ -90,8 +83,12 @@ type screen interface {
 	advance(now time.Time) time.Duration
 }
 
-// closer is a screen that holds something.
+// closer is a screen that owns something, which ends with it. Of the screens of
+// one heat only the overview does.
 type closer interface{ close() }
+
+// backer is a screen that may take a step back within itself.
+type backer interface{ back() (taken bool) }
 
 // rawKeys is a screen that wants keys as they are, for a guest's console.
 type rawKeys interface{ wantsRaw() bool }
@@ -105,42 +102,27 @@ type model struct {
 	prompt  *prompt
 	dialog  *dialog
 	notice  string
-	noticeT time.Time
 	choice  Choice
 	mouse   bool
 	out     io.Writer // what the program draws on
 
-	grid    canvas.Canvas
-	frame   string
-	dirty   bool
-	ticking bool
-	feeds   int
-}
+	grid   canvas.Canvas
+	frame  string
+	dirty  bool
+	frames int // drawn so far
 
-// prompt is the line at the bottom that takes text.
-type prompt struct {
-	label string
-	input textinput.Model
-	done  func(m *model, value string) tea.Cmd
-	typed func(value string) // called with every change; may be nil
-}
-
-// dialog asks one question.
-type dialog struct {
-	title   string
-	lines   []string
-	answers []answer
-}
-
-type answer struct {
-	key, word string
-	do        func(m *model) tea.Cmd
+	ticking time.Duration // what the pending tick waits for; zero for none
+	ticks   int           // number of the latest tick; earlier ones don't count
+	watched map[<-chan struct{}]bool
 }
 
 type (
-	tickMsg time.Time
-	// feedMsg: a recording grew.
-	feedMsg struct{ from <-chan struct{} }
+	tickMsg struct{ number int }
+	// feedMsg: a recording grew. refeedMsg: the next growth may be told of.
+	feedMsg   struct{ from <-chan struct{} }
+	refeedMsg struct{ from <-chan struct{} }
+	// feedEndMsg: a recording is no longer followed.
+	feedEndMsg struct{ from <-chan struct{} }
 	// doneMsg carries the end of something that ran beside the screen.
 	doneMsg struct {
 		notice string
@@ -154,26 +136,36 @@ func newModel(ctx context.Context, cfg Config, first screen) *model {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
-	return &model{ctx: ctx, cfg: cfg, screens: []screen{first}, dirty: true}
+	return &model{ctx: ctx, cfg: cfg, screens: []screen{first}, dirty: true, watched: map[<-chan struct{}]bool{}}
 }
 
 // run drives the program until it is left or ctx ends. The terminal is restored
 // also after a panic, which becomes an error.
 func run(ctx context.Context, cfg Config, first screen, in io.Reader, out io.Writer) (choice Choice, err error) {
+	// What runs beside the screen ends with it.
+	ctx, stop := context.WithCancel(ctx)
 	m := newModel(ctx, cfg, first)
 	m.out = syncOutput(out)
 	defer func() {
+		stop()
 		for _, s := range m.screens {
 			if c, ok := s.(closer); ok {
 				c.close()
 			}
 		}
 	}()
-	opts := []tea.ProgramOption{
+	p := tea.NewProgram(m,
 		tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(in), tea.WithOutput(m.out),
-		tea.WithFPS(60), tea.WithoutSignalHandler(),
-	}
-	p := tea.NewProgram(m, opts...)
+		// Panics of commands come as messages; the ones of Update and View are
+		// caught below. The library would print them as they are.
+		tea.WithFPS(60), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(),
+	)
+	defer func() {
+		if r := recover(); r != nil {
+			p.Kill() // restores the terminal
+			err = fault(r, cfg.Log)
+		}
+	}()
 	_, err = p.Run()
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		err = ctx.Err()
@@ -210,19 +202,29 @@ func (m *model) pop() {
 	m.dirty = true
 }
 
+// shows says whether a heat is still among the screens.
+func (m *model) shows(h *heat) bool {
+	return slices.ContainsFunc(m.screens, func(s screen) bool {
+		o, ok := s.(*overview)
+		return ok && o.heat == h
+	})
+}
+
 // feeder is a screen whose recording grows.
 type feeder interface{ feed() <-chan struct{} }
 
-// watch waits for the top screen's recording to grow. Each feed has one waiter.
+// watch waits for the top screen's recording to grow. Each recording has one
+// waiter, however many screens show it.
 func (m *model) watch() tea.Cmd {
 	f, ok := m.top().(feeder)
 	if !ok {
 		return nil
 	}
 	ch := f.feed()
-	if ch == nil {
+	if ch == nil || m.watched[ch] {
 		return nil
 	}
+	m.watched[ch] = true
 	return waitFeed(m.ctx, ch)
 }
 
@@ -233,39 +235,28 @@ func waitFeed(ctx context.Context, ch <-chan struct{}) tea.Cmd {
 			return nil
 		case _, open := <-ch:
 			if !open {
-				return nil
+				return feedEndMsg{ch}
 			}
 			return feedMsg{ch}
 		}
 	})
 }
 
-// safe turns a panic in a command into a message, so that the terminal is
-// restored and the user reads a sentence.
-func safe(f func() tea.Msg) tea.Cmd {
-	return func() (msg tea.Msg) {
-		defer func() {
-			if r := recover(); r != nil {
-				msg = panicMsg{fmt.Errorf("internal fault: %v\n%s", r, debug.Stack())}
-			}
-		}()
-		return f()
-	}
-}
-
-type panicMsg struct{ err error }
-
-// tick schedules the next frame; one at a time.
+// tick brings the screen to now and schedules the next frame; at most one is
+// pending, or two for the moment in which a slow one is overtaken.
 func (m *model) tick() tea.Cmd {
-	if m.ticking {
-		return nil
-	}
 	wait := m.top().advance(m.cfg.Clock())
 	if wait == 0 {
 		return nil
 	}
-	m.ticking = true
-	return tea.Tick(max(wait, frameTime), func(t time.Time) tea.Msg { return tickMsg(t) })
+	wait = max(wait, frameTime)
+	if m.ticking != 0 && m.ticking <= wait {
+		return nil
+	}
+	m.ticking = wait
+	m.ticks++
+	n := m.ticks
+	return tea.Tick(wait, func(time.Time) tea.Msg { return tickMsg{n} })
 }
 
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
@@ -279,36 +270,43 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.dirty = true
 		return m, m.tick()
 	case tickMsg:
-		m.ticking, m.dirty = false, true
+		if msg.number != m.ticks {
+			return m, nil // overtaken
+		}
+		m.ticking, m.dirty = 0, true
 		return m, m.tick()
 	case feedMsg:
-		// The data is read with the next frame; until then further growth is
-		// only remembered by the channel.
+		again := tea.Tick(frameTime, func(time.Time) tea.Msg { return refeedMsg(msg) })
+		if m.ticking == frameTime {
+			return m, again // the next frame is due, and shows it
+		}
 		m.dirty = true
-		m.feeds++
-		again := tea.Tick(frameTime, func(time.Time) tea.Msg { return refeedMsg{msg.from} })
 		return m, tea.Batch(m.tick(), again)
 	case refeedMsg:
 		return m, waitFeed(m.ctx, msg.from)
+	case feedEndMsg:
+		delete(m.watched, msg.from)
 	case doneMsg:
-		return m, m.done(msg)
+		return m, tea.Batch(m.done(msg), m.tick())
 	case panicMsg:
-		panic(msg.err)
+		panic(msg.fault)
 	case tea.ResumeMsg:
 		m.dirty = true
 		return m, m.tick()
 	case tea.KeyMsg:
 		m.dirty = true
+		// The key is about what is true now, not at the last frame.
+		m.top().advance(m.cfg.Clock())
 		cmd := m.onKey(msg)
 		return m, tea.Batch(cmd, m.tick())
 	case tea.MouseMsg:
-		m.dirty = true
-		return m, tea.Batch(m.onMouse(msg), m.tick())
+		if cmd, acted := m.onMouse(msg); acted {
+			m.dirty = true
+			return m, tea.Batch(cmd, m.tick())
+		}
 	}
 	return m, nil
 }
-
-type refeedMsg struct{ from <-chan struct{} }
 
 func (m *model) done(msg doneMsg) tea.Cmd {
 	m.dirty = true
@@ -321,34 +319,11 @@ func (m *model) done(msg doneMsg) tea.Cmd {
 	if msg.then != nil {
 		return msg.then(m)
 	}
-	return m.tick()
+	return nil
 }
 
 // say shows a sentence in the footer until the next key.
-func (m *model) say(s string) { m.notice, m.noticeT = s, m.cfg.Clock() }
-
-// maxCopy is what terminals take of a copy; more is cut.
-const maxCopy = 64 << 10
-
-// copyText puts s into the clipboard of the terminal, also over SSH and through
-// tmux. Only text of the program's own, or sanitised text, may come here.
-func (m *model) copyText(s string) tea.Cmd {
-	if s == "" || m.out == nil {
-		return nil
-	}
-	seq := osc52.New(s[:min(len(s), maxCopy)])
-	if os.Getenv("TMUX") != "" {
-		seq = seq.Tmux()
-	}
-	out := m.out
-	m.say(fmt.Sprintf("copied %d bytes", min(len(s), maxCopy)))
-	return safe(func() tea.Msg {
-		if _, err := seq.WriteTo(out); err != nil {
-			return doneMsg{err: fmt.Errorf("copy: %w", err)}
-		}
-		return nil
-	})
-}
+func (m *model) say(s string) { m.notice = s }
 
 // tooSmall says whether the terminal has room for any screen.
 func (m *model) tooSmall() bool { return m.w < minWidth || m.h < minHeight }
@@ -359,12 +334,13 @@ func (m *model) onKey(k tea.KeyMsg) tea.Cmd {
 		return m.top().key(m, a, k)
 	}
 	m.notice = ""
-	if m.tooSmall() && a != keymap.Leave && a != keymap.Suspend {
+	if m.tooSmall() && m.dialog == nil && a != keymap.Leave && a != keymap.Suspend {
 		return nil // what cannot be seen must not act
 	}
 	switch {
 	case m.dialog != nil:
 		return m.answer(k)
+	case m.tooSmall():
 	case m.prompt != nil:
 		return m.promptKey(k)
 	case m.help != nil:
@@ -393,13 +369,10 @@ func (m *model) onKey(k tea.KeyMsg) tea.Cmd {
 	case keymap.Suspend:
 		return tea.Suspend
 	case keymap.Back:
-		if len(m.screens) > 1 {
-			if cmd := m.top().key(m, a, k); cmd != nil {
-				return cmd
-			}
+		if b, ok := m.top().(backer); !ok || !b.back() {
 			m.pop()
-			return nil
 		}
+		return nil
 	case keymap.Leave:
 		return m.leave()
 	}
@@ -418,54 +391,6 @@ func (m *model) leave() tea.Cmd {
 	return tea.Quit
 }
 
-func (m *model) answer(k tea.KeyMsg) tea.Cmd {
-	d := m.dialog
-	for _, a := range d.answers {
-		if k.String() == a.key {
-			m.dialog = nil
-			if a.do == nil {
-				return nil
-			}
-			return a.do(m)
-		}
-	}
-	if k.String() == "ctrl+c" { // a second time: no more questions
-		m.choice = Choice{EndHeat: true, Interrupted: true}
-		return tea.Quit
-	}
-	return nil
-}
-
-// ask opens the prompt line.
-func (m *model) ask(label string, typed func(string), done func(m *model, value string) tea.Cmd) {
-	in := textinput.New()
-	in.Prompt = ""
-	in.CharLimit = 500
-	in.Focus()
-	m.prompt = &prompt{label: label, input: in, done: done, typed: typed}
-}
-
-func (m *model) promptKey(k tea.KeyMsg) tea.Cmd {
-	p := m.prompt
-	switch k.String() {
-	case "esc", "ctrl+c", "ctrl+g":
-		m.prompt = nil
-		if p.typed != nil {
-			p.typed("")
-		}
-		return nil
-	case "enter":
-		m.prompt = nil
-		return p.done(m, text.Line(p.input.Value()))
-	}
-	// The library's blinking cursor is not used: nothing may tick while nothing moves.
-	p.input, _ = p.input.Update(k)
-	if p.typed != nil {
-		p.typed(text.Line(p.input.Value()))
-	}
-	return nil
-}
-
 func (m *model) nextTheme() {
 	if m.cfg.Output.Theme.Name() == canvas.Dark().Name() {
 		m.cfg.Output.Theme = canvas.Light()
@@ -480,21 +405,29 @@ type pointed interface {
 	click(m *model, x, y int) tea.Cmd
 }
 
-func (m *model) onMouse(e tea.MouseMsg) tea.Cmd {
-	if m.tooSmall() || m.dialog != nil || m.prompt != nil || m.help != nil {
-		return nil
+func (m *model) onMouse(e tea.MouseMsg) (cmd tea.Cmd, acted bool) {
+	if m.tooSmall() || m.dialog != nil || m.prompt != nil || m.help != nil || e.Action != tea.MouseActionPress {
+		return nil, false
 	}
-	switch {
-	case e.Button == tea.MouseButtonWheelDown && e.Action == tea.MouseActionPress:
-		return m.top().key(m, keymap.Down, tea.KeyMsg{})
-	case e.Button == tea.MouseButtonWheelUp && e.Action == tea.MouseActionPress:
-		return m.top().key(m, keymap.Up, tea.KeyMsg{})
-	case e.Button == tea.MouseButtonLeft && e.Action == tea.MouseActionPress:
+	if r, ok := m.top().(rawKeys); ok && r.wantsRaw() {
+		return nil, false // the wheel is no key that a guest should get
+	}
+	switch e.Button {
+	case tea.MouseButtonWheelDown:
+		return m.top().key(m, keymap.Down, tea.KeyMsg{}), true
+	case tea.MouseButtonWheelUp:
+		return m.top().key(m, keymap.Up, tea.KeyMsg{}), true
+	case tea.MouseButtonLeft:
 		if p, ok := m.top().(pointed); ok {
-			return p.click(m, e.X, e.Y-1)
+			return p.click(m, e.X, e.Y-1), true
 		}
 	}
-	return nil
+	return nil, false
+}
+
+// seatKey is which seat a key of the seat action chooses, from 0.
+func (m *model) seatKey(k tea.KeyMsg) int {
+	return slices.Index(m.cfg.Keys.Binding(keymap.Seat).Keys, k.String())
 }
 
 // View returns the frame, drawn anew only when something changed.
@@ -504,37 +437,9 @@ func (m *model) View() string {
 	}
 	if m.dirty {
 		m.dirty = false
+		m.frames++
 		m.draw()
 		m.frame = m.grid.Flatten(m.cfg.Output)
 	}
 	return m.frame
-}
-
-// syncFile makes the terminal show each frame at once (DEC mode 2026), so that
-// a frame that takes several writes of the terminal never tears. Terminals that
-// do not know the mode ignore it.
-type syncFile struct {
-	*os.File
-	mu *sync.Mutex // frames and what is copied are not interleaved
-}
-
-func syncOutput(w io.Writer) io.Writer {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("REFBOX_NO_SYNC") != "" {
-		return w
-	}
-	return syncFile{f, new(sync.Mutex)}
-}
-
-func (s syncFile) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	buf := make([]byte, 0, len(p)+16)
-	buf = append(buf, "\x1b[?2026h"...)
-	buf = append(buf, p...)
-	buf = append(buf, "\x1b[?2026l"...)
-	if _, err := s.File.Write(buf); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

@@ -45,11 +45,12 @@ func (h *heat) reel(territory, machine string) *reel {
 		return nil
 	}
 	key := reelKey{territory, machine}
-	if r := h.reels[key]; r != nil {
+	if r, known := h.reels[key]; known {
 		return r
 	}
 	cast, err := h.rec.Console(territory, machine)
 	if err != nil {
+		h.reels[key] = nil // until something happens
 		return nil
 	}
 	w, rows := cast.Size()
@@ -59,11 +60,36 @@ func (h *heat) reel(territory, machine string) *reel {
 	return r
 }
 
+// lookAgain forgets which consoles were not there.
+func (h *heat) lookAgain() {
+	if !h.rec.Live() {
+		return // nothing comes any more
+	}
+	for key, r := range h.reels {
+		if r == nil {
+			delete(h.reels, key)
+		}
+	}
+	h.machines = nil
+}
+
+// machinesOf are the machines of a seat whose consoles were recorded.
+func (h *heat) machinesOf(territory string) []string {
+	ms, known := h.machines[territory]
+	if !known {
+		if ms = h.rec.Machines(territory); h.machines == nil {
+			h.machines = map[string][]string{}
+		}
+		h.machines[territory] = ms
+	}
+	return ms
+}
+
 func (h *heat) firstMachine(territory string) string {
 	if s := h.world.Seat(territory); s != nil && s.Prepared != nil && len(s.Prepared.Machines) > 0 {
 		return s.Prepared.Machines[0]
 	}
-	if ms := h.rec.Machines(territory); len(ms) > 0 {
+	if ms := h.machinesOf(territory); len(ms) > 0 {
 		return ms[0]
 	}
 	return ""
@@ -136,8 +162,8 @@ func (h *heat) drawConsole(c canvas.Canvas, seat *world.Seat, machine string, up
 func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat, width int) {
 	_, rows := c.Size()
 	w := width
-	if h.manifest == nil || h.manifest.Visualization == nil {
-		c.PutFit(1, 0, w-2, "this recording has no topology", canvas.Fg(canvas.Dim))
+	if !h.hasTopology() {
+		h.drawRungList(c, seat)
 		return
 	}
 	key := layoutKey{w, rows}
@@ -150,6 +176,10 @@ func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat, width int) {
 		h.layouts[key] = l
 	}
 	topology.Draw(c, canvas.Rect{W: w, H: rows}, l, h.nodeStates(seat))
+}
+
+func (h *heat) hasTopology() bool {
+	return h.manifest != nil && h.manifest.Visualization != nil && len(h.manifest.Topology().Nodes) > 0
 }
 
 func graphOf(m *arena.Manifest) topology.Graph {
@@ -170,16 +200,17 @@ func graphOf(m *arena.Manifest) topology.Graph {
 
 // nodeStates are the states of the nodes that a milestone speaks for.
 func (h *heat) nodeStates(seat *world.Seat) map[string]topology.State {
-	rungs := map[string]world.RungState{}
-	for _, r := range world.Ladder(h.world, h.manifest, seat.ID) {
-		rungs[r.ID] = r.State
+	about := h.about(seat.ID)
+	if about.nodes != nil {
+		return about.nodes
 	}
 	states := map[string]topology.State{}
+	about.nodes = states
 	for _, n := range h.manifest.Topology().Nodes {
 		if n.Milestone == nil {
 			continue
 		}
-		switch rungs[*n.Milestone] {
+		switch about.rung(*n.Milestone).State {
 		case world.RungPassed:
 			states[n.ID] = topology.Healthy
 		case world.RungVerifying:

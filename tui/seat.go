@@ -30,6 +30,7 @@ type seatScreen struct {
 	rung    int // chosen on the ladder
 	action  int // chosen action plus one; 0 follows the newest
 	up      int // console lines scrolled back
+	end     int // console lines when last drawn
 	machine int
 }
 
@@ -46,7 +47,7 @@ func (s *seatScreen) draw(c canvas.Canvas) {
 	if seat == nil {
 		return
 	}
-	w, h := c.Size()
+	w, _ := c.Size()
 	low, top := c.Bounds().CutBottom(2)
 	s.drawLanes(c.Sub(low))
 	switch {
@@ -54,7 +55,7 @@ func (s *seatScreen) draw(c canvas.Canvas) {
 		s.drawPane(c, top, s.focus, seat)
 	case w < 100:
 		// One column: who it is, the ladder, and the pane that has the focus.
-		rungs := len(world.Ladder(s.world, s.manifest, seat.ID))
+		rungs := len(s.about(seat.ID).rungs)
 		ladder, rest := top.CutTop(min(rungs+4, top.H/2))
 		other := s.focus
 		if other == paneLadder {
@@ -64,22 +65,26 @@ func (s *seatScreen) draw(c canvas.Canvas) {
 		s.drawPane(c, rest, other, seat)
 	default:
 		left, right := top.CutLeft(w * 11 / 20)
-		rungs := len(world.Ladder(s.world, s.manifest, seat.ID))
-		ladder, topo := left.CutBottom(min(rungs+4, left.H/2))
-		in := frameNoted(c, topo, canvas.Rounded, s.seatTitle(s.seat), s.seatNote(seat), canvas.Fg(canvas.Border))
-		s.drawTopology(c.Sub(in), seat, in.W)
+		// Above its need a picture only gets emptier: then the ladder tells more.
+		rungs := len(s.about(seat.ID).rungs)
+		rows := max(min(rungs+4, left.H/2), left.H-26)
+		if !s.hasTopology() {
+			rows = left.H
+		}
+		ladder, topo := left.CutBottom(rows)
+		if !topo.Empty() {
+			in := frameNoted(c, topo, canvas.Rounded, s.seatTitle(s.seat), s.seatNote(seat), canvas.Fg(canvas.Border))
+			s.drawTopology(c.Sub(in), seat, in.W)
+		}
 		s.drawPane(c, ladder, paneLadder, seat)
-		actions, console := right.CutTop(min(h/2, top.H/2))
+		actions, console := right.CutTop(top.H * 2 / 5)
 		s.drawPane(c, actions, paneActions, seat)
 		s.drawPane(c, console, paneConsole, seat)
 	}
 }
 
 func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *world.Seat) {
-	outline, line := canvas.Rounded, canvas.Fg(canvas.Border)
-	if p == s.focus {
-		outline, line = canvas.Heavy, canvas.Fg(canvas.Focus)
-	}
+	outline, line := focusOutline(p == s.focus)
 	title, note := "", ""
 	switch p {
 	case paneLadder:
@@ -89,7 +94,7 @@ func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *
 		title, note = "actions", countNote(seat.Actions.Len())
 	case paneConsole:
 		title, note = "console", consoleNote(seat)
-		if ms := s.rec.Machines(seat.ID); len(ms) > 1 {
+		if ms := s.machinesOf(seat.ID); len(ms) > 1 {
 			title += " " + s.machineName(seat)
 		}
 		if s.up > 0 {
@@ -103,64 +108,58 @@ func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *
 	case paneActions:
 		s.drawActionList(in, seat)
 	case paneConsole:
-		s.up = s.drawConsole(in, seat, s.machineName(seat), s.up)
+		s.drawScrolled(in, seat)
 	}
 }
 
+// drawScrolled draws the console; lines that come while somebody looks at older
+// ones don't move those.
+func (s *seatScreen) drawScrolled(c canvas.Canvas, seat *world.Seat) {
+	machine := s.machineName(seat)
+	end := 0
+	if r := s.reel(seat.ID, machine); r != nil {
+		r.seek(s.now, s.atHead())
+		end = r.screen.End()
+	}
+	if s.up > 0 {
+		s.up = max(0, s.up+end-s.end)
+	}
+	s.end = end
+	s.up = s.drawConsole(c, seat, machine, s.up)
+}
+
 func (s *seatScreen) machineName(seat *world.Seat) string {
-	ms := s.rec.Machines(seat.ID)
+	ms := s.machinesOf(seat.ID)
 	if len(ms) == 0 {
 		return ""
 	}
 	return ms[s.machine%len(ms)]
 }
 
-// drawRungs lists the milestones: state, points, attempts, when, and why not.
+// drawRungs lists the milestones, what blocks the next one, and where there is
+// room the story of the chosen one.
 func (s *seatScreen) drawRungs(c canvas.Canvas, seat *world.Seat) {
 	w, h := c.Size()
-	rungs := world.Ladder(s.world, s.manifest, seat.ID)
-	s.rung = max(0, min(s.rung, len(rungs)-1))
-	names := 0
-	for _, r := range rungs {
-		names = max(names, text.Width(r.ID))
+	rungs := s.about(seat.ID).rungs
+	if len(rungs) == 0 {
+		s.drawLadder(c, seat)
+		return
 	}
-	names = min(names, w/2)
-	first := max(0, s.rung-(h-3))
-	for y := 0; y < h-1 && first+y < len(rungs); y++ {
-		r := rungs[first+y]
-		m := rungMark(r.State)
-		c.Set(1, y, m.shape, m.style.With(canvas.Bold))
-		c.PutFit(3, y, names, r.ID, canvas.Fg(canvas.Text))
-		c.PutRight(3+names+4, y, 3, fmt.Sprint(r.Points), canvas.Fg(canvas.Dim))
-		c.PutFit(3+names+6, y, w-1-(3+names+6), s.rungDetail(r), m.style)
+	s.rung = max(0, min(s.rung, len(rungs)-1))
+	names := rungNames(rungs, w)
+	first := max(0, s.rung-(h-2))
+	y := 0
+	for ; y < h-1 && first+y < len(rungs); y++ {
+		s.drawRung(c, y, names, rungs[first+y])
 		if first+y == s.rung && s.focus == paneLadder {
-			c.Restyle(canvas.Rect{X: 0, Y: y, W: w, H: 1}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
-			c.Set(0, y, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
+			selected(c, y)
 		}
 	}
 	s.drawBlocker(c.Sub(canvas.Rect{X: 1, Y: h - 1, W: w - 2, H: 1}), seat)
-}
-
-// rungDetail is a rung's story in a line.
-func (s *seatScreen) rungDetail(r world.Rung) string {
-	m := r.Milestone
-	word := rungMark(r.State).word
-	if m == nil {
-		return word
+	if room := h - y - 3; room > 0 {
+		c.HLine(0, y, w, '┄', canvas.Fg(canvas.Border))
+		s.drawStory(c.Sub(canvas.Rect{Y: y + 1, W: w, H: room}), seat, rungs[s.rung].ID)
 	}
-	tries := ""
-	if m.Attempts > 1 {
-		tries = fmt.Sprintf(" after %d attempts", m.Attempts)
-	}
-	switch r.State {
-	case world.RungPassed:
-		return "passed " + clock(m.PassedMS) + tries
-	case world.RungFailing, world.RungRevoked:
-		return fmt.Sprintf("%s ×%d: %s", word, m.Failures, firstLine(m.Failure.Detail))
-	case world.RungVerifying:
-		return "verifying " + span(s.now-min(s.now, m.StartedMS))
-	}
-	return word
 }
 
 // drawActionList lists the actions, and below the chosen one's command and
@@ -219,15 +218,9 @@ func (s *seatScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 	case keymap.ZoomOut:
 		s.zoom = false
 		return nil
-	case keymap.Back:
-		if s.zoom {
-			s.zoom = false
-			return func() tea.Msg { return nil }
-		}
-		return nil
 	case keymap.Seat:
-		if i := int(raw.String()[0] - '1'); i < len(s.world.Seats()) {
-			s.seat, s.action, s.up = i, 0, 0
+		if i := m.seatKey(raw); i >= 0 && i < len(s.world.Seats()) && i != s.seat {
+			s.seat, s.action, s.up, s.machine = i, 0, 0, 0
 		}
 		return nil
 	case keymap.Down, keymap.Up, keymap.HalfDown, keymap.HalfUp, keymap.PageDown, keymap.PageUp:
@@ -250,10 +243,16 @@ func (s *seatScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 		}
 		return nil
 	}
-	if s.moveInTime(m, a) {
-		return nil
+	if cmd, moved := s.moveInTime(m, a); moved {
+		return cmd
 	}
 	return s.act(m, a)
+}
+
+func (s *seatScreen) back() bool {
+	was := s.zoom
+	s.zoom = false
+	return was
 }
 
 func (s *seatScreen) move(seat *world.Seat, by int) {
@@ -285,11 +284,11 @@ func (s *seatScreen) open(m *model, seat *world.Seat) tea.Cmd {
 	}
 	switch s.focus {
 	case paneLadder:
-		if rungs := world.Ladder(s.world, s.manifest, seat.ID); s.rung < len(rungs) {
+		if rungs := s.about(seat.ID).rungs; s.rung < len(rungs) {
 			return m.push(newEvidence(s.heat, seat.ID, rungs[s.rung].ID))
 		}
 	case paneConsole:
-		if n := len(s.rec.Machines(seat.ID)); n > 1 {
+		if n := len(s.machinesOf(seat.ID)); n > 1 {
 			s.machine = (s.machine + 1) % n
 			s.up = 0
 		}

@@ -45,13 +45,14 @@ func whyMark(k why.Kind) (rune, canvas.Style) {
 
 func (s *whyScreen) draw(c canvas.Canvas) {
 	w, _ := c.Size()
-	e, ok := why.Explain(s.world, s.manifest, s.territory)
-	if !ok {
-		return
-	}
+	e := s.explain(s.territory)
 	low, top := c.Bounds().CutBottom(2)
 	s.drawLanes(c.Sub(low))
 	in := c.Sub(c.Frame(top, canvas.Heavy, "why · "+s.territory, outcomeWord(e.Outcome), canvas.Fg(canvas.Focus), canvas.Fg(canvas.Title).With(canvas.Bold)))
+	if e.Headline == "" {
+		in.PutFit(1, 0, w-4, "the log does not name this seat yet", canvas.Fg(canvas.Dim))
+		return
+	}
 	y := 0
 	for _, l := range text.Wrap(e.Headline, w-4) {
 		in.Put(1, y, l, canvas.Fg(canvas.Title).With(canvas.Bold))
@@ -59,27 +60,27 @@ func (s *whyScreen) draw(c canvas.Canvas) {
 	}
 	y++
 	_, h := in.Size()
-	list := in.Sub(canvas.Rect{X: 0, Y: y, W: w - 2, H: h - y})
-	s.drawLines(list, e.Lines)
+	s.drawLines(in.Sub(canvas.Rect{X: 0, Y: y, W: w - 2, H: h - y}), e.Lines)
+	if s.chosen < len(e.Lines) && e.Lines[s.chosen].Event != nil {
+		c.PutRight(w-2, top.H-1, 20, fmt.Sprintf(" event %d ", *e.Lines[s.chosen].Event), canvas.Fg(canvas.Dim))
+	}
 }
 
 func (s *whyScreen) drawLines(c canvas.Canvas, lines []why.Line) {
 	w, h := c.Size()
 	s.chosen = max(0, min(s.chosen, len(lines)-1))
-	s.first = max(0, min(s.first, s.chosen))
-	// A line takes as many rows as its words need: scroll until the chosen one
-	// fits.
 	room := max(10, w-13)
-	height := func(i int) int { return len(text.Wrap(lines[i].Text, room)) }
-	for used := 0; ; used = 0 {
-		for i := s.first; i <= s.chosen && i < len(lines); i++ {
-			used += height(i)
-		}
-		if used <= h || s.first >= s.chosen {
+	// A line takes as many rows as its words need: scroll as little as shows the
+	// chosen one.
+	s.first = max(0, min(s.first, s.chosen))
+	used, top := 0, s.chosen
+	for i := s.chosen; i >= s.first && i < len(lines); i-- {
+		if used += len(text.Wrap(lines[i].Text, room)); used > h && i < s.chosen {
 			break
 		}
-		s.first++
+		top = i
 	}
+	s.first = top
 	y := 0
 	for i := s.first; i < len(lines) && y < h; i++ {
 		l := lines[i]
@@ -93,12 +94,9 @@ func (s *whyScreen) drawLines(c canvas.Canvas, lines []why.Line) {
 		}
 		if i == s.chosen {
 			c.Restyle(canvas.Rect{X: 0, Y: from, W: w, H: y - from}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
-			c.Set(0, from, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
-			where := ""
-			if l.Event != nil {
-				where = fmt.Sprintf(" event %d ", *l.Event)
+			for ; from < y; from++ {
+				c.Set(0, from, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
 			}
-			c.PutRight(w-1, from, 14, where, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
 		}
 	}
 }
@@ -115,14 +113,11 @@ func (s *whyScreen) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 		s.chosen -= 10
 	case keymap.Open:
 		return s.open(m)
-	case keymap.Back, keymap.Why:
-		if a == keymap.Why {
-			m.pop()
-		}
-		return nil
+	case keymap.Why:
+		m.pop()
 	default:
-		if s.moveInTime(m, a) {
-			return nil
+		if cmd, moved := s.moveInTime(m, a); moved {
+			return cmd
 		}
 		return s.act(m, a)
 	}
@@ -131,12 +126,12 @@ func (s *whyScreen) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 
 // open goes to the evidence of the chosen line's milestone.
 func (s *whyScreen) open(m *model) tea.Cmd {
-	e, ok := why.Explain(s.world, s.manifest, s.territory)
-	if !ok || s.chosen >= len(e.Lines) || e.Lines[s.chosen].Milestone == "" {
+	lines := s.explain(s.territory).Lines
+	if s.chosen >= len(lines) || lines[s.chosen].Milestone == "" {
 		m.say("no evidence is kept for this line")
 		return nil
 	}
-	return m.push(newEvidence(s.heat, s.territory, e.Lines[s.chosen].Milestone))
+	return m.push(newEvidence(s.heat, s.territory, lines[s.chosen].Milestone))
 }
 
 func (s *whyScreen) hints() []keymap.Action {
