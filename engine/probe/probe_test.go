@@ -101,7 +101,7 @@ type rig struct {
 	g *fakeGuest
 }
 
-func newRig(t *testing.T, h http.HandlerFunc) *rig {
+func newRig(t testing.TB, h http.HandlerFunc) *rig {
 	t.Helper()
 	g := &fakeGuest{files: map[string]string{}}
 	m := &fakeMachine{name: "host", addrs: map[int]string{}, guest: g, power: vm.PowerOn, done: make(chan struct{})}
@@ -120,7 +120,7 @@ func newRig(t *testing.T, h http.HandlerFunc) *rig {
 	return &rig{s, m, g}
 }
 
-func load(t *testing.T, src string) Verifier {
+func load(t testing.TB, src string) Verifier {
 	t.Helper()
 	v, err := Load(fstest.MapFS{"verify/v.star": {Data: []byte(src)}}, "verify/v.star")
 	if err != nil {
