@@ -117,7 +117,7 @@ func (r *Recording) Close() error {
 
 // Name is the folder's name, sanitised.
 func (r *Recording) Name() string {
-	if abs, err := filepath.Abs(r.path); err == nil && r.src.root != nil {
+	if abs, err := filepath.Abs(r.path); err == nil {
 		return text.Line(baseName(abs))
 	}
 	return text.Line(baseName(r.path))
@@ -156,12 +156,13 @@ func (r *Recording) Arena() string {
 // Started is the wall clock of the start. It is exact when match.json has it; else
 // it comes from the folder's name, or is the log's file time.
 func (r *Recording) Started() (at time.Time, exact bool) {
+	name := r.Name()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.match != nil && r.match.StartedAt != nil {
 		return *r.match.StartedAt, true
 	}
-	if t, ok := dateIn(r.path); ok {
+	if t, ok := dateIn(name); ok {
 		return t, false
 	}
 	if r.file != nil {

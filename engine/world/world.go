@@ -468,8 +468,9 @@ func (s *Seat) copyTo(c *Seat) {
 	c.running, c.attacking = slices.Clone(s.running), slices.Clone(s.attacking)
 }
 
-// Weight is about how many bytes a clone takes of its own.
-func (w *World) Weight() int { return 1024 + w.entries*320 + len(w.seats)*512 }
+// Weight is about how many bytes a clone takes of its own, once its original has
+// gone on.
+func (w *World) Weight() int { return 1024 + w.entries*320 + len(w.seats)*4096 }
 
 func (w *World) seatAt(id string) (int, bool) {
 	if len(w.seats) <= 8 {
