@@ -2,6 +2,8 @@ package arena_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,10 +11,13 @@ import (
 	"maps"
 	"net/http/httputil"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"refbox/engine/agent"
 	"refbox/engine/arena"
@@ -48,11 +53,11 @@ func newRig(t *testing.T, d vm.Driver) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tpl, err := d.Prepare(ctx, spec, nil)
+	tpl, err := d.Prepare(ctx, spec, func(step string, done float64) { t.Logf("prepare: %s %.2f", step, done) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := d.Start(ctx, tpl, vm.Start{Name: territory, Password: "secret", Dir: t.TempDir()})
+	c, err := d.Start(ctx, tpl, vm.Start{Name: territory, Password: "secret", AuthorizedKey: key(t), Dir: runtimeDir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +81,30 @@ func newRig(t *testing.T, d vm.Driver) *rig {
 	}
 	t.Cleanup(r.seat.Close)
 	return r
+}
+
+// runtimeDir is short: sockets live in it.
+func runtimeDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "arena")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func key(t *testing.T) ssh.PublicKey {
+	t.Helper()
+	pub, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := ssh.NewPublicKey(pub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
 }
 
 func (r *rig) verifier(milestone string) probe.Verifier {

@@ -3,12 +3,13 @@
 it is: "replica" refuses writes, "primary" takes them."""
 
 import records
+from store import state
 
 
 class Replica(records.Handler):
     def role(self):
         try:
-            with open(records.state("replica.role"), encoding="ascii", errors="replace") as f:
+            with open(state("replica.role"), encoding="ascii", errors="replace") as f:
                 role = f.read(64).strip()
         except OSError:
             return "replica"
