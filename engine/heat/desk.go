@@ -37,6 +37,15 @@ func (h *Heat) End(_ context.Context, author, reason string) error {
 	return nil
 }
 
+// stop ends the heat as aborted, from within.
+func (h *Heat) stop(e ended) {
+	h.endMu.Lock()
+	defer h.endMu.Unlock()
+	if h.end != nil {
+		h.end(e)
+	}
+}
+
 // Note adds a person's note to the log.
 func (h *Heat) Note(_ context.Context, author, note string) error {
 	if !h.enter() {

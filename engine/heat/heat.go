@@ -9,6 +9,8 @@
 //   - A seat that does not start is out of the race, charged to the arena when
 //     its set-up failed and to the controller otherwise; the others race on. A
 //     heat without any seat is aborted.
+//   - A heat all of whose players were failed by their harnesses is aborted as no
+//     contest.
 //   - At the freeze players are told to stop, and have the manifest's drain time
 //     to leave their artefacts; nothing of that changes the outcome.
 package heat

@@ -28,8 +28,10 @@ type players struct {
 	left   map[*seat]bool
 	live   sync.WaitGroup
 
-	mu     sync.Mutex
-	frozen bool // results are the drain's
+	mu      sync.Mutex
+	frozen  bool // results are the drain's
+	playing int  // of those that began
+	sound   bool // one of them ended by itself otherwise than by its harness
 }
 
 type playerEnd struct {
@@ -44,11 +46,16 @@ func (h *Heat) startPlayers(ctx context.Context, deadline time.Time) *players {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &players{heat: h, cancel: cancel, ends: make(chan playerEnd, len(h.seats)), left: map[*seat]bool{}}
 	for _, s := range h.seats {
+		if s.failed == nil {
+			p.left[s] = true
+			p.playing++
+			s.playing.Store(true)
+		}
+	}
+	for _, s := range h.seats {
 		if s.failed != nil {
 			continue
 		}
-		p.left[s] = true
-		s.playing.Store(true)
 		p.live.Go(func() {
 			r := s.play(ctx, deadline)
 			p.mu.Lock()
@@ -57,6 +64,11 @@ func (h *Heat) startPlayers(ctx context.Context, deadline time.Time) *players {
 			// an instant later.
 			if !frozen && ctx.Err() == nil && time.Now().Before(deadline) {
 				s.finished(r) // before the outcome: it has its own clock
+				src := r.Status.Source()
+				p.sound = p.sound || (src != "harness" && src != "provider")
+				if p.playing--; p.playing == 0 && !p.sound {
+					h.stop(ended{"refbox", "no contest: no player could play, all their harnesses failed"})
+				}
 			}
 			p.mu.Unlock()
 			p.ends <- playerEnd{s, r}
@@ -126,6 +138,7 @@ func (p *players) wait(ctx context.Context, d time.Duration, each ...func(player
 			return
 		}
 	}
+	p.live.Wait()
 }
 
 // drain collects what players leave after the freeze.

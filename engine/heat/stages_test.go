@@ -350,3 +350,21 @@ func TestSetUpFailureIsTheArenas(t *testing.T) {
 		t.Fatalf("%+v %v %+v", res, err, h.seats[0].failed)
 	}
 }
+
+func TestNoContest(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "heat")
+	_, err := Run(t.Context(), Config{Package: own(pkg(t, idle, idle, idle)), Driver: driver(), Dir: dir, Runtime: runtimeFolder(t),
+		Players: registry(func(ctx context.Context, s agent.Seat, r agent.Report) agent.Result {
+			if s.Territory == "failover-one" {
+				return agent.Result{Status: agent.Unavailable, Summary: "no credit"}
+			}
+			return agent.Result{Status: agent.HarnessError, Summary: "exit 127"}
+		})})
+	if err == nil || !strings.Contains(err.Error(), "no contest") {
+		t.Fatal(err)
+	}
+	r := open(t, dir)
+	if w := r.World(r.Len()); w.MatchState != "aborted" || *w.Agent("right").FailureSource != "provider" || *w.Agent("hasty").FailureSource != "harness" {
+		t.Errorf("%s\n%s", w.MatchState, logOf(dir))
+	}
+}
