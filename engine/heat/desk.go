@@ -38,11 +38,11 @@ func (h *Heat) End(_ context.Context, author, reason string) error {
 }
 
 // stop ends the heat as aborted, from within.
-func (h *Heat) stop(e ended) {
+func (h *Heat) stop(cause error) {
 	h.endMu.Lock()
 	defer h.endMu.Unlock()
 	if h.end != nil {
-		h.end(e)
+		h.end(cause)
 	}
 }
 

@@ -85,10 +85,11 @@ type Heat struct {
 	secret probe.Secret
 	slow   float64
 
-	rec   *recording.Writer
-	zero  atomic.Pointer[time.Time]
-	mu    sync.Mutex // of the log: groups of events are not interleaved
-	froze *uint64
+	rec      *recording.Writer
+	zero     atomic.Pointer[time.Time]
+	mu       sync.Mutex // of the log: groups of events are not interleaved
+	froze    *uint64
+	unlogged sync.Once
 
 	seats []*seat
 	notes []arena.Note
@@ -140,11 +141,14 @@ func (h *Heat) Append(bodies ...event.Body) (uint64, error) {
 	return at, nil
 }
 
-// say is Append for what is told to the log from the side: the log's own error
-// is kept by the recorder and ends the race at the referee's next line.
+// say is Append for what is told to the log from the side. A log that cannot be
+// written ends the heat.
 func (h *Heat) say(bodies ...event.Body) {
 	if _, err := h.Append(bodies...); err != nil {
-		slog.Warn("an event was not recorded", "kind", bodies[0].Kind(), "error", err)
+		h.unlogged.Do(func() {
+			slog.Error("the log cannot be written", "kind", bodies[0].Kind(), "error", err)
+			h.stop(err)
+		})
 	}
 }
 
@@ -303,7 +307,7 @@ func (h *Heat) abort(ctx context.Context, cause error) {
 	case errors.As(context.Cause(ctx), &e):
 		bodies = append(bodies, event.RefereeRuling{Ruling: "heat_ended", Author: e.author, Reason: e.reason})
 		reason = e.Error()
-	case ctx.Err() != nil:
+	case errors.Is(context.Cause(ctx), context.Canceled):
 		reason = "operator interrupt"
 	}
 	from := "running"

@@ -102,7 +102,11 @@ func (s *seat) finished(r agent.Result) {
 	}
 	s.Usage(r.Usage)
 	if r.Status == agent.BudgetExceeded {
-		s.heat.say(event.LimitReached{Agent: s.arena.Agent.ID, Limit: "cost", Detail: r.Summary})
+		limit := "cost"
+		if b := s.arena.Agent.Budget.ResourceUnits; b > 0 && r.Usage.ResourceUnits > b {
+			limit = "resource_units"
+		}
+		s.heat.say(event.LimitReached{Agent: s.arena.Agent.ID, Limit: limit, Detail: r.Summary})
 	}
 	s.heat.say(r.Event(s.arena.Agent.ID))
 }
