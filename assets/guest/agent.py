@@ -13,6 +13,7 @@ Modules that are slow to load are loaded when first needed.
 
 import binascii
 import errno
+import fcntl
 import json
 import os
 import select
@@ -86,7 +87,7 @@ def read_file(a):
         os.close(fd)
 
 
-def write_path(path, data, mode, durable):
+def write_path(path, data, mode):
     folder, name = os.path.split(path)
     temp = os.path.join(folder, ".%s.refbox-%d-%d" % (name, os.getpid(), threading.get_ident()))
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -96,24 +97,22 @@ def write_path(path, data, mode, durable):
             while view:
                 view = view[os.write(fd, view):]
             os.fchmod(fd, mode)
-            if durable:
-                os.fsync(fd)
+            os.fsync(fd)
         finally:
             os.close(fd)
         os.rename(temp, path)
     except BaseException:
         os.unlink(temp)
         raise
-    if durable:
-        fd = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+    fd = os.open(folder or "/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def write_file(a):
-    write_path(a["path"], unb64(a.get("data")), a.get("mode", 0o644) & 0o777, True)
+    write_path(a["path"], unb64(a.get("data")), a.get("mode", 0o644) & 0o777)
 
 
 def remove(a):
@@ -408,14 +407,17 @@ def dbus_get(path, properties):
     with socket.socket(socket.AF_UNIX) as bus:
         bus.settimeout(5)
         bus.connect("/run/systemd/private")
-        out = b"\0AUTH EXTERNAL %s\r\nBEGIN\r\n" % binascii.b2a_hex(str(os.getuid()).encode())
+        # The requests wait for the answer: systemd leaves lying what comes in one
+        # piece with the greeting.
+        bus.sendall(b"\0AUTH EXTERNAL %s\r\nBEGIN\r\n" % binascii.b2a_hex(str(os.getuid()).encode()))
+        stream = bus.makefile("rb")
+        if not stream.readline(256).startswith(b"OK"):
+            raise Refused("error", "systemd refused the connection")
+        out = b""
         for i, (interface, name) in enumerate(properties):
             body = pad(dbus_string("org.freedesktop.systemd1." + interface), 4) + dbus_string(name)
             out += dbus_call(i + 1, path, "org.freedesktop.DBus.Properties", "Get", b"ss", body)
         bus.sendall(out)
-        stream = bus.makefile("rb")
-        if not stream.readline(256).startswith(b"OK"):
-            raise Refused("error", "systemd refused the connection")
         got = []
         while len(got) < len(properties):
             head = stream.read(16)
@@ -465,9 +467,25 @@ def set_clock(a):
     return {"time_ns": time.time_ns()}
 
 
-def add_entropy(data):
-    import fcntl
+def clock(a):
+    """Tells the time, after putting it forward by what is asked."""
+    if a.get("forward_ns"):
+        time.clock_settime_ns(time.CLOCK_REALTIME, time.time_ns() + a["forward_ns"])
+    return {"time_ns": time.time_ns()}
 
+
+def overwrite(path, text, mode=0o644):
+    """Writes in place: cheaper than a new file, and none of these is read meanwhile."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        data = text.encode()
+        os.write(fd, data)
+        os.ftruncate(fd, len(data))
+    finally:
+        os.close(fd)
+
+
+def add_entropy(data):
     RNDADDENTROPY, RNDRESEEDCRNG = 0x40085203, 0x5207
     fd = os.open("/dev/urandom", os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -478,8 +496,6 @@ def add_entropy(data):
 
 
 def set_address(mac, cidr):
-    import fcntl
-
     address, bits = cidr.split("/")
     mask = (0xFFFFFFFF << (32 - int(bits))) & 0xFFFFFFFF
     for name in os.listdir("/sys/class/net"):
@@ -506,17 +522,14 @@ def identify(a):
     name = a["hostname"]
     socket.sethostname(name)
 
-    def put(path, text, mode=0o644):
-        write_path(path, text.encode(), mode, False)
-
-    put("/etc/hostname", name + "\n")
-    put("/etc/machine-id", a["machine_id"] + "\n", 0o444)
+    overwrite("/etc/hostname", name + "\n")
+    overwrite("/etc/machine-id", a["machine_id"] + "\n", 0o444)
     hosts = "127.0.0.1 localhost\n127.0.1.1 %s\n::1 localhost ip6-localhost ip6-loopback\n" % name
-    put("/etc/hosts", hosts + "".join("%s %s\n" % (h["ip"], h["name"]) for h in a.get("hosts") or ()))
-    put("/etc/ssh/ssh_host_ed25519_key", a["host_key"], 0o600)
-    put("/etc/ssh/ssh_host_ed25519_key.pub", a["host_key_pub"])
+    overwrite("/etc/hosts", hosts + "".join("%s %s\n" % (h["ip"], h["name"]) for h in a.get("hosts") or ()))
+    overwrite("/etc/ssh/ssh_host_ed25519_key", a["host_key"], 0o600)
+    overwrite("/etc/ssh/ssh_host_ed25519_key.pub", a["host_key_pub"])
     os.makedirs("/root/.ssh", 0o700, exist_ok=True)
-    put("/root/.ssh/authorized_keys", a.get("authorized_keys") or "", 0o600)
+    overwrite("/root/.ssh/authorized_keys", a.get("authorized_keys") or "", 0o600)
     if a.get("password"):
         rows = slurp("/etc/shadow").decode().splitlines(True)
         for i, row in enumerate(rows):
@@ -524,14 +537,14 @@ def identify(a):
                 col = row.split(":")
                 col[1] = a["password"]
                 rows[i] = ":".join(col)
-        put("/etc/shadow", "".join(rows), 0o600)
+        overwrite("/etc/shadow", "".join(rows), 0o600)
     links = a.get("links") or ()
     # The initrd reads this file at each boot.
-    put("/etc/refbox/links", "".join("%s %s\n" % (l["mac"], l["cidr"]) for l in links))
+    overwrite("/etc/refbox/links", "".join("%s %s\n" % (l["mac"], l["cidr"]) for l in links))
     for l in links:
         set_address(l["mac"], l["cidr"])
     # A cut must not bring an earlier identity back; the host need not wait.
-    pool.submit(after_identify)
+    a["_after"].append(after_identify)
     done["time_ns"] = time.time_ns()
     return done
 
@@ -545,8 +558,6 @@ def after_identify():
 
 
 def grow(_):
-    import fcntl
-
     device = os.stat("/").st_dev
     sectors = int(slurp("/sys/dev/block/%d:%d/size" % (os.major(device), os.minor(device))))
     vfs = os.statvfs("/")
@@ -560,7 +571,6 @@ def grow(_):
 
 
 def settle(_):
-    import fcntl  # noqa: F401 (loaded for later)
     import http.client  # noqa: F401
     import subprocess
     import urllib.parse  # noqa: F401
@@ -581,7 +591,7 @@ VERBS = {
     "identify": identify, "grow": grow, "settle": settle,
 }
 # Answered by the reader itself, so that they are answered whatever else runs.
-AT_ONCE = {"ping": hello, "clock": set_clock, "cancel": cancel}
+AT_ONCE = {"ping": hello, "clock": clock, "cancel": cancel}
 
 
 class Pool:
@@ -647,7 +657,7 @@ class Agent:
             return
         if not isinstance(args, dict):
             args = {}
-        args["_id"], args["_at"] = request, at
+        args["_id"], args["_at"], args["_after"] = request, at, []
         if verb in AT_ONCE:
             self.answer(request, AT_ONCE[verb], args)
             return
@@ -673,6 +683,8 @@ class Agent:
             cancelled.discard(request)
         if request is not None:
             self.send(message)
+        for job in args["_after"]:
+            pool.submit(job)
 
     def serve(self, hangup_ends):
         self.greet()

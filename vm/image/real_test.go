@@ -31,6 +31,7 @@ import (
 // machine boots the image in the plainest way that machines.md has, without
 // package vm/qemu, so that image and agent stand on their own.
 type machine struct {
+	pid     int
 	client  *guest.Client
 	ssh     string // host:port
 	console *syncBuffer
@@ -62,6 +63,7 @@ func realImage(t *testing.T) image.Image {
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
 		t.Skip("qemu-system-x86_64 is not installed")
 	}
+	oneAtATime(t)
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Skip("no cache folder for the image: ", err)
@@ -76,6 +78,27 @@ func realImage(t *testing.T) image.Image {
 		t.Fatal(err)
 	}
 	return img
+}
+
+// oneAtATime takes the lock that all tests with real machines take.
+func oneAtATime(t *testing.T) {
+	t.Helper()
+	// Opened for reading, as another user may have made it.
+	name := filepath.Join(os.TempDir(), "refbox-real.lock")
+	l, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		l, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(l.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		t.Log("waiting for other tests that run real machines")
+		if err := syscall.Flock(int(l.Fd()), syscall.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { l.Close() })
 }
 
 func boot(t *testing.T, img image.Image, diskMiB int) *machine {
@@ -123,6 +146,7 @@ func boot(t *testing.T, img image.Image, diskMiB int) *machine {
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
+	m.pid = cmd.Process.Pid
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-ended
@@ -138,6 +162,22 @@ func boot(t *testing.T, img image.Image, diskMiB int) *machine {
 	}
 	m.client.Attach(conn)
 	return m
+}
+
+// cpu is the processor time that the machine has used: unlike the time on the
+// clock it says something on a busy host too.
+func (m *machine) cpu(t *testing.T) time.Duration {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", m.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	var user, system int
+	if _, err := fmt.Sscan(f[11]+" "+f[12], &user, &system); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
 func freePort(t *testing.T) int {
@@ -162,7 +202,7 @@ func TestRealMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("measured: hello %.2f s after the start", time.Since(m.start).Seconds())
+	t.Logf("measured: hello %.2f s after the start, %v of processor time", time.Since(m.start).Seconds(), m.cpu(t))
 
 	clientKey, hostKey := identify(t, ctx, m, "seat-one", "correct horse")
 	t.Run("identity", func(t *testing.T) {
@@ -194,6 +234,17 @@ func TestRealMachine(t *testing.T) {
 			t.Errorf("clock is off by %v, %v", clock.Offset, err)
 		}
 		t.Logf("measured: clock off by %v, round trip %v", clock.Offset, clock.RTT)
+	})
+	t.Run("prompt", func(t *testing.T) {
+		for !strings.Contains(m.console.String(), "seat-one login:") {
+			if ctx.Err() != nil {
+				t.Fatal("the console never showed a login prompt with the machine's name")
+			}
+			if _, err := c.Hello(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("measured: prompt %.2f s after the start", time.Since(m.start).Seconds())
 	})
 	t.Run("verbs", func(t *testing.T) { realVerbs(t, ctx, c) })
 	t.Run("grow", func(t *testing.T) {
@@ -291,7 +342,7 @@ func identify(t *testing.T, ctx context.Context, m *machine, name, password stri
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("measured: identify %v, clock off by %v", time.Since(start), clock.Offset)
+		t.Logf("measured: identify %v, clock off by %v, all in all %v of processor time", time.Since(start), clock.Offset, m.cpu(t))
 	}
 	dialUntil(t, ctx, m.ssh, ssh.PublicKeys(signer), hostKey).Close()
 	t.Logf("measured: ssh %.2f s after the start", time.Since(m.start).Seconds())
