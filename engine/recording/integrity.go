@@ -141,7 +141,7 @@ func (r *Recording) Integrity() Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := Report{Events: len(r.offsets)}
-	out.Findings = append(r.findings.findings(), r.problems...)
+	out.Findings = append(append(r.findings.findings(), r.problems...), r.found...)
 	out.Sealed = r.match.Ours() && r.match.End != nil
 	note := func(code, file, format string, args ...any) {
 		out.Findings = append(out.Findings, Finding{Severity: Note, Code: code, File: file, Text: fmt.Sprintf(format, args...)})

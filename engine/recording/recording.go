@@ -46,6 +46,7 @@ type Recording struct {
 	match    *Match
 	matchRaw []byte
 	problems []Finding // of the files beside the log
+	found    []Finding // when the tree was made
 
 	index
 	seeker

@@ -41,7 +41,7 @@ func openDir(dir string) (*source, error) {
 
 func (s *source) close() error {
 	if s.root == nil {
-		return nil
+		return closeTree(s.fsys)
 	}
 	return s.root.Close()
 }
