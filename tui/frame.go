@@ -51,32 +51,49 @@ func (m *model) drawHeader(c canvas.Canvas) {
 	c.Fill(c.Bounds(), ' ', canvas.Style{Fg: canvas.BarText, Bg: canvas.Bar})
 	bar := canvas.Style{Fg: canvas.BarText, Bg: canvas.Bar}
 	right := c.PutRight(w-1, 0, 8, helpHint(m.cfg.Keys), canvas.Style{Fg: canvas.Key, Bg: canvas.Bar})
-	x := c.Put(1, 0, "refbox", bar.With(canvas.Bold))
-	x = drawCrumbs(c, x, w*2/5, m.top().crumbs(), bar)
-	if room := right - x - 4; room > 10 {
+	crumbs := m.top().crumbs()
+	x, limit := 1, w*2/5
+	if w >= 60 {
+		x = c.Put(x, 0, "refbox", bar.With(canvas.Bold))
+	} else {
+		crumbs = crumbs[len(crumbs)-1:] // where one is, no more
+	}
+	x = drawCrumbs(c, x, limit, crumbs, bar)
+	if room := right - x - 4; room >= 9 {
 		m.top().status(c.Sub(canvas.Rect{X: x + 2, Y: 0, W: room, H: 1}))
 		c.Restyle(c.Bounds(), canvas.Style{Bg: canvas.Bar})
 	}
 }
 
 // drawCrumbs writes the way to the screen, in at most the cells up to limit. The
-// last crumb says where one is, so the ones before it are cut first.
+// last crumb says where one is, so the ones before it give way first.
 func drawCrumbs(c canvas.Canvas, x, limit int, crumbs []string, bar canvas.Style) int {
 	const sep = " ▸ "
-	room := limit - x - len(crumbs)*text.Width(sep)
-	widths := make([]int, len(crumbs))
-	for i := len(crumbs) - 1; i >= 0; i-- {
-		left := i * 4 // what the ones before need at least
-		widths[i] = max(4, min(text.Width(crumbs[i]), room-left))
-		room -= widths[i]
+	width := func() int {
+		n := (len(crumbs) - 1) * len([]rune(sep))
+		if x > 1 {
+			n += len([]rune(sep))
+		}
+		for _, s := range crumbs {
+			n += text.Width(s)
+		}
+		return n
+	}
+	if width() > limit-x && len(crumbs) > 1 {
+		crumbs = append([]string{text.Ellipsis}, crumbs[1:]...)
+		for width() > limit-x && len(crumbs) > 2 {
+			crumbs = append(crumbs[:1], crumbs[2:]...)
+		}
 	}
 	for i, s := range crumbs {
-		x = c.Put(x, 0, sep, canvas.Style{Fg: canvas.Dim, Bg: canvas.Bar})
+		if x > 1 {
+			x = c.Put(x, 0, sep, canvas.Style{Fg: canvas.Dim, Bg: canvas.Bar})
+		}
 		st := bar
 		if i == len(crumbs)-1 {
 			st = st.With(canvas.Bold)
 		}
-		x = c.PutFit(x, 0, widths[i], s, st)
+		x = c.PutFit(x, 0, max(4, limit-x), s, st)
 	}
 	return x
 }

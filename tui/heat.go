@@ -223,12 +223,15 @@ func (h *heat) status(c canvas.Canvas) {
 	default:
 		state = "▷ replay"
 	}
+	if w < 25 {
+		state = state[:strings.IndexByte(state+" ", ' ')] // the sign alone
+	}
 	x := c.Put(0, 0, state, st)
 	at := clock(h.now)
-	if h.manifest != nil {
+	if h.manifest != nil && w >= 50 {
 		at += " / " + clockShort(uint64(h.manifest.Duration()/time.Millisecond))
 	}
-	x = c.Put(x+2, 0, at, canvas.Fg(canvas.Title).With(canvas.Bold))
+	x = c.Put(x+min(2, w/10), 0, at, canvas.Fg(canvas.Title).With(canvas.Bold))
 	// Who leads matters more than how many there are.
 	x += 2
 	if lead := h.lead(); lead != "" && w-x >= min(8, text.Width(lead)) {

@@ -24,7 +24,7 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 	for _, s := range seats {
 		names = max(names, min(laneNameWidth, text.Width(s.ID)))
 	}
-	left, right := 1+names+1, w-6
+	left, right := max(1+names+1, 7), w-6
 	lanes := min(rows-1, len(seats))
 	first := 0
 	if h.seat >= lanes {

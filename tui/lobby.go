@@ -256,8 +256,7 @@ func (l *lobby) drawRow(c canvas.Canvas, y int, it item) {
 	when := age(r.StartedAt, l.clock())
 	right = c.PutRight(right-1, y, 10, fmt.Sprintf("%10s", when), canvas.Fg(canvas.Dim))
 	result := verdict(*r)
-	room := max(14, (right-4)*2/5)
-	right = c.PutRight(right-1, y, room, result, verdictStyle(*r))
+	right = c.PutRight(right-1, y, max(14, right/2), result, verdictStyle(*r))
 	c.PutFit(2, y, right-3, r.Name, canvas.Fg(canvas.Text))
 }
 

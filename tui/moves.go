@@ -20,7 +20,9 @@ func (h *heat) moveInTime(m *model, a keymap.Action) (cmd tea.Cmd, moved bool) {
 	switch a {
 	case keymap.PlayPause:
 		if head.Live && h.play.State(now, head) == playback.Following {
-			h.play = h.play.Pause(now, head)
+			// What is shown stays, though the clock may have run ahead of events
+			// that are still to come.
+			h.play = h.play.Pin(h.index, h.now)
 			break
 		}
 		h.play = h.play.Toggle(now, head)

@@ -81,6 +81,14 @@ func (s *whyScreen) drawLines(c canvas.Canvas, lines []why.Line) {
 		top = i
 	}
 	s.first = top
+	// No row stays empty while there are lines above.
+	last := len(lines)
+	for used = 0; last > 0; last-- {
+		if used += len(text.Wrap(lines[last-1].Text, room)); used > h {
+			break
+		}
+	}
+	s.first = min(s.first, last)
 	y := 0
 	for i := s.first; i < len(lines) && y < h; i++ {
 		l := lines[i]

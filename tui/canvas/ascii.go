@@ -64,14 +64,18 @@ func asciiGlyph(r rune) (byte, bool) {
 		return 'o', true
 	case '·', '◦', '∙', '⋅':
 		return '.', true
-	case '▸', '→', '▶', '►', '›', '»', '⇒', '⟶':
+	case '▸', '▷', '→', '▶', '►', '›', '»', '⇒', '⟶':
 		return '>', true
-	case '◂', '←', '◀', '◄', '‹', '«', '⇐':
+	case '◂', '←', '◀', '◄', '‹', '«', '⇐', '↶':
 		return '<', true
 	case '▴', '▲', '↑', '⇑':
 		return '^', true
 	case '▾', '▼', '↓', '⇓':
 		return 'v', true
+	case '‖':
+		return '"', true
+	case '⇅':
+		return '%', true
 	case '↔', '↕':
 		return '-', true
 	case '…':
@@ -90,7 +94,7 @@ func asciiGlyph(r rune) (byte, bool) {
 		return '\'', true
 	case '“', '”', '„':
 		return '"', true
-	case '⚠':
+	case '⚠', '⚔':
 		return '!', true
 	case '⊘', '⌀':
 		return '0', true

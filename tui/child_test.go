@@ -1,0 +1,5 @@
+package tui
+
+const childEnv = "REFBOX_TUI_TEST_CHILD"
+
+func childMain() {}

@@ -1,0 +1,201 @@
+package tui
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"refbox/engine/arena"
+	"refbox/engine/recording"
+	"refbox/tui/canvas"
+)
+
+var update = flag.Bool("update", false, "write the golden frames anew")
+
+// golden compares a frame with testdata/name.txt. The escape character is written
+// as ␛, so that the files are text.
+func golden(t *testing.T, name, frame string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	got := strings.ReplaceAll(frame, "\x1b", "␛") + "\n"
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; go test ./tui -update makes it", err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test ./tui -update accepts it):\n--- want\n%s--- got\n%s", path, want, got)
+	}
+}
+
+// fits fails unless the frame has h rows of at most w columns.
+func fits(t testing.TB, frame string, w, h int) {
+	t.Helper()
+	rows := strings.Split(frame, "\n")
+	if len(rows) > max(h, 1) {
+		t.Fatalf("%d rows on %d×%d", len(rows), w, h)
+	}
+	for _, r := range rows {
+		if n := ansi.StringWidth(r); n > w {
+			t.Fatalf("a row of %d cells on %d×%d: %q", n, w, h, r)
+		}
+	}
+}
+
+// demoShelf offers one recording.
+type demoShelf struct{ dir string }
+
+func (s demoShelf) List(context.Context) ([]recording.Summary, error) {
+	list, err := recording.List(s.dir)
+	for i := range list {
+		list[i].Path = "demo-heat"
+	}
+	return list, err
+}
+
+func (s demoShelf) Open(string) (*recording.Recording, error) { return recording.Open(s.dir) }
+
+func lobbyOf(t testing.TB, w, h int, o canvas.Output, dir string) *driver {
+	t.Helper()
+	lib := Library{Arenas: []*arena.Package{{Manifest: demoArena()}}, Shelves: []Shelf{demoShelf{dir}}}
+	d := drive(t, w, h, o, func(ctx context.Context, cfg Config) screen { return newLobby(ctx, cfg, lib) })
+	d.until("the shelf is read", func() bool { return d.m.screens[0].(*lobby).loaded })
+	return d
+}
+
+// tours are the ways to the screens, from the overview paused at the start.
+var tours = []struct {
+	name string
+	keys func(d *driver)
+}{
+	{"overview", func(d *driver) { d.goTo("7s") }},
+	{"seat", func(d *driver) { d.goTo("7s"); d.press("enter", "j") }},
+	{"evidence", func(d *driver) { d.goTo("end"); d.press("enter", "enter", "k") }},
+	{"why", func(d *driver) { d.goTo("end"); d.press("w", "j", "j") }},
+	{"help", func(d *driver) { d.press("?") }},
+}
+
+func TestGoldenFrames(t *testing.T) {
+	dir := demoHeat(t)
+	for _, size := range [][2]int{{80, 24}, {120, 34}, {200, 60}} {
+		w, h := size[0], size[1]
+		for _, tour := range tours {
+			if w == 200 && tour.name == "why" {
+				continue // has nothing there that 120×34 has not
+			}
+			name := fmt.Sprintf("%s-%dx%d", tour.name, w, h)
+			t.Run(name, func(t *testing.T) {
+				d := replayOf(t, dir, w, h, plainOutput())
+				tour.keys(d)
+				fits(t, d.m.View(), w, h)
+				golden(t, name, d.m.View())
+			})
+		}
+		if w < 200 {
+			name := fmt.Sprintf("lobby-%dx%d", w, h)
+			t.Run(name, func(t *testing.T) {
+				d := lobbyOf(t, w, h, plainOutput(), dir)
+				d.press("j")
+				fits(t, d.m.View(), w, h)
+				golden(t, name, d.m.View())
+			})
+		}
+	}
+}
+
+func TestGoldenLook(t *testing.T) {
+	dir := demoHeat(t)
+	for _, tc := range []struct {
+		name string
+		o    canvas.Output
+	}{
+		{"dark", canvas.Output{Profile: canvas.ANSI256, Theme: canvas.Dark()}},
+		{"light", canvas.Output{Profile: canvas.ANSI256, Theme: canvas.Light()}},
+		{"mono", canvas.Output{Profile: canvas.Mono, Theme: canvas.Dark()}},
+		{"ascii", canvas.Output{Profile: canvas.Plain, Theme: canvas.Dark(), ASCII: true}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := replayOf(t, dir, 80, 24, tc.o)
+			d.goTo("7s")
+			frame := d.m.View()
+			fits(t, frame, 80, 24)
+			golden(t, "look-"+tc.name, frame)
+		})
+	}
+}
+
+func TestGoldenSmall(t *testing.T) {
+	dir := demoHeat(t)
+	d := replayOf(t, dir, 20, 5, plainOutput())
+	fits(t, d.m.View(), 20, 5)
+	golden(t, "small-20x5", d.m.View())
+	d = replayOf(t, dir, 40, 12, plainOutput())
+	d.goTo("7s")
+	fits(t, d.m.View(), 40, 12)
+	golden(t, "small-40x12", d.m.View())
+}
+
+// The overview of what the reference recorded: no topology, no actions, no
+// consoles; and of a heat in which nothing has happened yet.
+func TestGoldenBare(t *testing.T) {
+	x := startTape(t, demoArena())
+	d := watchOf(t, x.dir, 80, 24, plainOutput(), Desk{})
+	golden(t, "bare-80x24", d.m.View())
+
+	dir := demoHeat(t)
+	foreign := filepath.Join(t.TempDir(), "foreign")
+	if err := os.Mkdir(foreign, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(dir, "events.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(foreign, "events.jsonl"), log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d = replayOf(t, foreign, 120, 34, plainOutput())
+	d.goTo("7s")
+	golden(t, "foreign-120x34", d.m.View())
+}
+
+// In ASCII no byte beyond printable ASCII is written, on any screen.
+func TestASCII(t *testing.T) {
+	dir := demoHeat(t)
+	o := canvas.Output{Profile: canvas.Plain, Theme: canvas.Dark(), ASCII: true}
+	for _, tour := range tours {
+		d := replayOf(t, dir, 120, 34, o)
+		tour.keys(d)
+		for i, b := range []byte(d.m.View()) {
+			if b != '\n' && (b < ' ' || b > '~') {
+				t.Fatalf("%s: byte %#x at %d:\n%s", tour.name, b, i, d.m.View())
+			}
+		}
+	}
+}
+
+// Without colour the focus and the selection are still seen.
+func TestFocusWithoutColour(t *testing.T) {
+	d := replayOf(t, demoHeat(t), 120, 34, plainOutput())
+	d.goTo("7s")
+	if !strings.Contains(d.text(), "┏ 1 failover-one") {
+		t.Fatalf("the chosen seat has no heavy frame:\n%s", d.text())
+	}
+	d.press("2")
+	if !strings.Contains(d.text(), "┏ 2 failover-two") || strings.Contains(d.text(), "┏ 1 failover-one") {
+		t.Fatalf("the choice is not seen:\n%s", d.text())
+	}
+	d.press("w")
+	d.shows("▌")
+}
