@@ -1,0 +1,200 @@
+package tui
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/ansi"
+
+	"refbox/engine/event"
+	"refbox/engine/text"
+	"refbox/tui/canvas"
+)
+
+func decode64(t *testing.T, s string) string {
+	t.Helper()
+	b, err := base64.StdEncoding.DecodeString(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// hostile would drive, deceive or break a terminal in every way that we know of.
+const hostile = "A\x1b[2J\x1b[31mB\x1b]0;owned\x07\x1b]52;c;cHduZWQ=\x07\x1bPq#0\x1b\\\x9b2J\x9d0;x\x9c" +
+	"\x00\x07\x08\x7f\u202eevil\u2066\u200b\ufeff\xff\xfe\xc3\r\n\t\u0301\u0301\u0301\u0301👩‍👩‍👧🏽⚠️\U000E0041\x0e\x1b(0\x1b[?1049h\x1b[6n界Z"
+
+// onlySGR fails unless the frame holds printable text, line ends and SGR.
+func onlySGR(t *testing.T, where, frame string) {
+	t.Helper()
+	var state byte
+	p := ansi.NewParser()
+	for rest := frame; rest != ""; {
+		seq, width, n, next := ansi.DecodeSequence(rest, state, p)
+		switch {
+		case seq == "\n":
+		case strings.HasPrefix(seq, "\x1b["):
+			if ansi.Cmd(p.Command()).Final() != 'm' || ansi.Cmd(p.Command()).Prefix() != 0 {
+				t.Fatalf("%s: a sequence that is not ours: %q", where, seq)
+			}
+		case width == 0:
+			t.Fatalf("%s: %q (of no width)", where, seq)
+		case strings.ContainsAny(seq, "\u202e\u2066\u200b\ufeff\u200d\ufe0f\U000E0041"):
+			t.Fatalf("%s: %q", where, seq)
+		}
+		for _, r := range seq {
+			if !strings.HasPrefix(seq, "\x1b[") && r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0) {
+				t.Fatalf("%s: control character %q", where, seq)
+			}
+		}
+		state, rest = next, rest[n:]
+	}
+}
+
+// poison sets every string of a body that is not a name to the hostile text, and
+// names to hostile names.
+func poison(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(hostile)
+	case reflect.Pointer:
+		if v.Type().Elem().Kind() == reflect.String {
+			s := hostile
+			v.Set(reflect.ValueOf(&s))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			poison(v.Field(i))
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() != reflect.Uint8 {
+			s := reflect.MakeSlice(v.Type(), 2, 2)
+			for i := range 2 {
+				poison(s.Index(i))
+			}
+			v.Set(s)
+		}
+	case reflect.Uint64:
+		v.SetUint(3)
+	}
+}
+
+func TestHostileStringsEverywhere(t *testing.T) {
+	m := demoArena()
+	m.Arena.DisplayName = hostile
+	for i := range m.Build.Milestones {
+		m.Build.Milestones[i].DisplayName = hostile
+	}
+	for i := range m.Visualization.Nodes {
+		m.Visualization.Nodes[i].DisplayName = hostile
+	}
+	for i := range m.Visualization.Links {
+		m.Visualization.Links[i].Label = ptr(hostile)
+	}
+	x := startTape(t, m)
+	x.begin()
+	bodies := []event.Body{
+		event.HeatPrepared{}, event.TerritoryRegistered{}, event.AgentStarted{}, event.CompetitorStateChanged{}, event.MilestoneEvaluationStarted{},
+		event.MilestonePassed{}, event.MilestoneFailed{}, event.MilestoneRevoked{}, event.AgentActionStarted{}, event.AgentActionFinished{},
+		event.AttackStarted{}, event.AttackFinished{}, event.FaultInjected{}, event.FaultFailed{}, event.LimitReached{}, event.SeatUnavailable{},
+		event.HeatPaused{}, event.HeatResumed{}, event.ConsoleAttached{}, event.ConsoleDetached{}, event.RefereeRuling{}, event.OperatorNote{},
+		event.HostileOutput{}, event.HealthObserved{}, event.TerritoryStateChanged{}, event.ResourcesChanged{}, event.TerritoryEliminated{},
+		event.InfrastructureFailure{}, event.AgentFinished{}, event.AgentInterrupted{}, event.AgentTerminated{}, event.AgentOutraced{}, event.UsageCharged{},
+	}
+	for _, b := range bodies {
+		for _, seat := range []string{hostile, demoSeats[0]} { // a seat of its own, and texts on one that is known
+			v := reflect.New(reflect.TypeOf(b)).Elem()
+			poison(v)
+			for name, value := range map[string]string{"Territory": seat, "Milestone": "reads-restored", "Agent": "agent-one"} {
+				if f := v.FieldByName(name); f.IsValid() && seat != hostile {
+					f.SetString(value)
+				}
+			}
+			if body, ok := v.Interface().(event.Body); ok {
+				x.add(2000, body)
+			}
+		}
+	}
+	x.add(2100, event.MatchFinished{Winner: ptr(hostile), Reason: hostile, DeadHeat: []string{hostile, hostile}})
+	for range 30 {
+		x.console(demoSeats[0], hostile+"\r\n")
+		x.console(hostile, hostile)
+	}
+	// A probe record of which every string is hostile.
+	name := x.evidence(hostile, hostile, 1, hostile, hostile, 200)
+	x.add(2100, event.MilestoneFailed{Territory: demoSeats[1], Milestone: "reads-restored", Category: hostile, Detail: hostile, Attempt: 9, Record: name})
+	x.add(2100, event.MilestoneFailed{Territory: demoSeats[2], Milestone: "reads-restored", Category: hostile, Detail: hostile, Attempt: 9, Record: "../../etc/" + hostile})
+	if err := x.w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []canvas.Output{plainOutput(), {Profile: canvas.TrueColor, Theme: canvas.Dark(), Paint: true}, {Profile: canvas.ANSI256, Theme: canvas.Light(), ASCII: true}} {
+		d := watchOf(t, x.dir, 120, 34, o, Desk{})
+		look := func(where string) {
+			t.Helper()
+			for _, size := range [][2]int{{80, 24}, {200, 60}, {41, 13}, {120, 34}} {
+				d.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+				fits(t, d.m.View(), size[0], size[1])
+				onlySGR(t, where, d.m.View())
+			}
+		}
+		d.press("G")
+		look("overview")
+		for i := range len(d.heat().world.Seats()) {
+			where := fmt.Sprintf("seat %d", i)
+			d.press("enter")
+			look(where)
+			d.press("tab", "k", "enter")
+			look(where + " actions")
+			d.press("y", "esc", "tab")
+			look(where + " console")
+			d.press("tab", "enter", "g", "G", "k")
+			look(where + " evidence")
+			d.press("tab", "pgdown")
+			look(where + " record")
+			d.press("esc", "w", "j")
+			look(where + " why")
+			d.press("esc", "esc", "tab")
+		}
+		for range 80 {
+			d.press(",")
+		}
+		look("earlier")
+		d.press("/", "界")
+		d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(hostile), Paste: true})
+		look("prompt")
+		d.press("enter")
+		look("found")
+		d.until("found", func() bool { return !strings.HasPrefix(d.m.notice, "looking") })
+		look("found")
+		for rest := d.out.String(); rest != ""; { // copies
+			i := strings.Index(rest, "\x07")
+			if i < 0 || !strings.HasPrefix(rest, "\x1b]52;c;") {
+				t.Fatalf("what was copied is not whole: %q", rest)
+			}
+			if copied := decode64(t, rest[len("\x1b]52;c;"):i]); text.Block(copied) != copied {
+				t.Fatalf("copied unsanitised: %q", copied)
+			}
+			rest = rest[i+1:]
+		}
+	}
+}
+
+// Folder names are hostile too, and so is everything in the lobby's list.
+func TestHostileLobby(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.NewReplacer("/", "", "\x00", "").Replace(hostile))
+	if err := os.Rename(demoHeat(t), dir); err != nil {
+		t.Skipf("this file system takes no such name: %v", err)
+	}
+	d := lobbyOf(t, 120, 34, canvas.Output{Profile: canvas.TrueColor, Theme: canvas.Dark()}, dir)
+	d.press("j")
+	onlySGR(t, "lobby", d.m.View())
+	d.press("enter")
+	d.until("it opens", func() bool { return len(d.m.screens) == 2 })
+	onlySGR(t, "heat", d.m.View())
+}
