@@ -61,7 +61,7 @@ Without a command it opens the lobby.`,
 	})
 	root.AddCommand(
 		newRun(a), newWatch(a), newReplay(a), newWhy(a), newVerify(a),
-		newDoctor(a), newImage(a), newArena(a), newVersion(a),
+		newLs(a), newExport(a), newDoctor(a), newImage(a), newArena(a), newVersion(a),
 	)
 	return root
 }

@@ -31,7 +31,12 @@ chain is broken, a digest is wrong). Only breaks exit 1.`,
 }
 
 func verify(ctx context.Context, a *app, dir string, asJSON bool) error {
-	rep, err := recording.Verify(ctx, dir)
+	rec, err := openRecording(dir)
+	if err != nil {
+		return err
+	}
+	defer rec.Close()
+	rep, err := rec.Verify(ctx)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func newReplay(a *app) *cobra.Command {
 		Example: "  refbox replay ~/.local/share/refbox/recordings/primary-failover-20260102-150405",
 		Args:    exactArgs(1, "one recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rec, err := recording.Open(args[0])
+			rec, err := openRecording(args[0])
 			if err != nil {
 				return err
 			}

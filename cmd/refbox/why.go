@@ -23,7 +23,7 @@ func newWhy(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rec, err := recording.Open(args[0])
+			rec, err := openRecording(args[0])
 			if err != nil {
 				return err
 			}

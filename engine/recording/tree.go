@@ -25,3 +25,12 @@ func closeTree(tree fs.FS) error {
 	}
 	return nil
 }
+
+// Tree is the recording's folder as a tree of files, raw; nil for a log without a
+// folder. A name in it may be a link: open only what a walk gives as a plain file.
+func (r *Recording) Tree() fs.FS {
+	if r.single {
+		return nil
+	}
+	return r.source().fsys
+}

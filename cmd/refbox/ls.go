@@ -1,0 +1,187 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"refbox/engine/archive"
+	"refbox/engine/playback"
+	"refbox/engine/recording"
+	"refbox/engine/text"
+)
+
+func newLs(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "ls [DIR...]",
+		Short: "List recordings: arena, winner, times, seats, integrity",
+		Long: `Lists the recordings in each DIR, newest first: folders, at most two levels down,
+and archives beside them. Without a DIR it lists what refbox recorded here.`,
+		Example: "  refbox ls\n  refbox ls ./season --json",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := listRecordings(args)
+			if err != nil {
+				return err
+			}
+			switch {
+			case asJSON && isTerminal(a.out):
+				return writeJSON(terminalJSON{a.out}, list) // paths are as they are on the disk
+			case asJSON:
+				return writeJSON(a.out, list)
+			}
+			return printRecordings(a, list)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func listRecordings(paths []string) ([]recording.Summary, error) {
+	list := []recording.Summary{}
+	if len(paths) == 0 {
+		dir, err := recordingsDir()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			return list, nil // nothing has been recorded yet
+		}
+		paths = []string{dir}
+	}
+	for _, p := range paths {
+		if archive.Is(p) {
+			s, err := summariseArchive(p)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, s)
+			continue
+		}
+		found, err := recording.List(p)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, found...)
+		for _, name := range archivesIn(p) {
+			// What is no recording is not meant.
+			if s, err := summariseArchive(name); err == nil {
+				list = append(list, s)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(x, y recording.Summary) int {
+		return cmp.Or(y.StartedAt.Compare(x.StartedAt), cmp.Compare(x.Name, y.Name))
+	})
+	return list, nil
+}
+
+func summariseArchive(path string) (recording.Summary, error) {
+	rec, err := openRecording(path)
+	if err != nil {
+		return recording.Summary{}, err
+	}
+	defer rec.Close()
+	s := rec.Summary()
+	if s.StartedAt.Year() <= 1 { // an archive's files have no times; its own is better than none
+		if info, err := os.Stat(path); err == nil {
+			s.StartedAt = info.ModTime()
+		}
+	}
+	return s, nil
+}
+
+// archivesIn are the archives beside the recordings of a folder.
+func archivesIn(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, e := range entries {
+		if e.Type().IsRegular() && archive.Is(e.Name()) && len(out) < 1000 {
+			out = append(out, filepath.Join(dir, e.Name()))
+		}
+	}
+	return out
+}
+
+// Widths of a list's columns: names are cut, so that a line stays in a terminal of
+// 120 columns.
+const (
+	maxNameShown  = 44
+	maxArenaShown = 20
+	maxSeatShown  = 18
+)
+
+func printRecordings(a *app, list []recording.Summary) error {
+	rows := [][]string{{"STARTED", "RECORDING", "ARENA", "WINNER", "LENGTH", "SEATS", "INTEGRITY"}}
+	for _, s := range list {
+		started := "unknown"
+		if s.StartedAt.Year() > 1 {
+			started = s.StartedAt.Local().Format("2006-01-02 15:04")
+			if !s.Exact {
+				started = "~" + started
+			}
+		}
+		rows = append(rows, []string{
+			started, fit(s.Name, maxNameShown), fit(s.Arena, maxArenaShown), fit(winner(s), maxSeatShown),
+			playback.Format(s.DurationMS), fmt.Sprint(len(s.Seats)), integrity(s),
+		})
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(a.out, "no recordings; refbox run makes one")
+		return err
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, s := range row {
+			widths[i] = max(widths[i], text.Width(s))
+		}
+	}
+	for _, row := range rows {
+		var b strings.Builder
+		for i, s := range row {
+			b.WriteString(text.Pad(s, widths[i]))
+			b.WriteString("  ")
+		}
+		if _, err := fmt.Fprintln(a.out, strings.TrimRight(b.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fit(s string, w int) string { return text.Truncate(text.Line(s), w, text.Ellipsis) }
+
+// winner is who won, or why nobody did.
+func winner(s recording.Summary) string {
+	switch {
+	case s.Winner != "":
+		return s.Winner
+	case len(s.DeadHeat) > 0:
+		return "dead heat"
+	case s.Live:
+		return "(live)"
+	case s.State == "finished":
+		return "nobody"
+	}
+	return "(" + s.State + ")"
+}
+
+func integrity(s recording.Summary) string {
+	switch n, breaks := len(s.Integrity.Findings), s.Integrity.Breaks(); {
+	case breaks > 0:
+		return fmt.Sprintf("%s: %d breaks, %d notes", s.Badge, breaks, n-breaks)
+	case n > 0:
+		return fmt.Sprintf("%s: %d", s.Badge, n)
+	}
+	return s.Badge
+}

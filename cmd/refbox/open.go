@@ -1,0 +1,37 @@
+package main
+
+import (
+	"refbox/engine/archive"
+	"refbox/engine/recording"
+	"refbox/engine/text"
+)
+
+// openRecording opens a heat's folder, a single log, or an archive of either.
+func openRecording(path string) (*recording.Recording, error) {
+	if !archive.Is(path) {
+		return recording.Open(path)
+	}
+	tree, err := archive.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if !tree.Heat() {
+		tree.Close()
+		return nil, brokenError(errNoHeat(path))
+	}
+	var found []recording.Finding
+	for _, p := range tree.Problems() {
+		f := recording.Finding{Severity: recording.Note, Code: p.Code, File: p.File, Text: p.Text}
+		if p.Broken {
+			f.Severity = recording.Break
+		}
+		found = append(found, f)
+	}
+	return recording.OpenTree(tree, path, found...)
+}
+
+type errNoHeat string
+
+func (e errNoHeat) Error() string {
+	return text.Line(string(e)) + ": holds no recording: there is no events.jsonl in it"
+}
