@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -94,7 +95,7 @@ func TestRealHeat(t *testing.T) {
 		case event.AttackFinished:
 			t.Logf("%6d %s %q held %v, %d ms", e.ElapsedMS, b.Territory, b.Attack, b.Held, b.TookMS)
 		case event.MilestoneFailed:
-			if b.Source != "player" {
+			if b.Source != "player" && !strings.Contains(b.Detail, "the heat is decided") {
 				t.Errorf("charged to %s: %+v", b.Source, b)
 			}
 		}

@@ -182,8 +182,13 @@ func (s *seat) attack(ctx context.Context, m *Milestone, number uint64, v *verdi
 		started := s.race.append(event.AttackStarted{Territory: s.id, Milestone: m.ID, Attack: words})
 		err := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Attack(ctx, a, i) })
 		undo := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Undo(ctx, a, i) })
-		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errPhoto) {
-			return ctx.Err() // the machines end with the heat, and what was left with them
+		if ctx.Err() != nil {
+			// The machines end with the heat, and what was left with them. An
+			// attack that was cut off was neither withstood nor lost, so it has
+			// no end in the log.
+			f := verdictOf(ctx, a, ctx.Err())
+			f.Reason = "attack: " + words + ": " + f.Reason
+			return f
 		}
 		res := probe.AttackResult{Attack: words, Held: err == nil, Detail: "withstood", StartedMS: started,
 			TookMS: s.race.clock() - started, Undone: undo == nil}

@@ -42,12 +42,11 @@ func (silentConsole) Attach(func([]byte)) func() { return func() {} }
 
 // world is the state that scripted verifiers look at: what holds, since when.
 type verifier struct {
-	verify  func(context.Context, *probe.Attempt) error
-	attack  []string
-	strike  func(ctx context.Context, territory string, i int) error
-	undo    func(ctx context.Context, territory string, i int) error
-	holds   func(ctx context.Context, territory string) error
-	disturb bool
+	verify func(context.Context, *probe.Attempt) error
+	attack []string
+	strike func(ctx context.Context, territory string, i int) error
+	undo   func(ctx context.Context, territory string, i int) error
+	holds  func(ctx context.Context, territory string) error
 }
 
 func (v *verifier) SHA256() string                               { return "none" }
@@ -398,6 +397,34 @@ func TestPhotoFinishIsBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAttackThatIsCutOffHasNoEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newField(t, Rules{StopOnFirstDurable: true, Completion: "up", Milestones: []Milestone{
+			{ID: "fence", Operation: Observe, Timeout: time.Minute, Points: 20, Required: true, Verifier: &verifier{
+				verify: func(context.Context, *probe.Attempt) error { return nil },
+				attack: []string{"a"},
+				strike: func(ctx context.Context, s string, _ int) error {
+					if s == "slow" {
+						return sleep(ctx, 40*time.Second)
+					}
+					return sleep(ctx, time.Second)
+				},
+			}},
+			step("up", 80, passes, "fence"),
+		}}, "slow", "fair")
+		if o := f.run(); o.Winner != "fair" || f.now() != 2*time.Second+photoTime {
+			t.Fatalf("outcome %+v after %v", o, f.now())
+		}
+		if n := of(f.log, func(b event.AttackFinished) bool { return b.Territory == "slow" }); len(n) != 0 {
+			t.Errorf("%+v", n)
+		}
+		cut := of(f.log, func(event.MilestoneFailed) bool { return true })
+		if len(cut) != 1 || cut[0].Source != "controller" || cut[0].Detail != "attack: a: cut off: the heat is decided" {
+			t.Errorf("%+v", cut)
+		}
+	})
 }
 
 func TestAttackRefusesAndIsUndone(t *testing.T) {

@@ -102,7 +102,6 @@ type Race struct {
 
 	mu     sync.Mutex
 	reason string // of the freeze
-	failed error  // the log's
 	abort  context.CancelCauseFunc
 }
 
