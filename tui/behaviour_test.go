@@ -67,6 +67,12 @@ func TestSteppingShowsExactPrefixes(t *testing.T) {
 			t.Fatalf("back at %d, forth it was %d", h.index, forth[i])
 		}
 	}
+	// Keys that come in one read are as many keys.
+	d.press("g")
+	d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("...")})
+	if h.index != forth[2] {
+		t.Fatalf("three steps in one read went to %d, not to %d", h.index, forth[2])
+	}
 	// Keys that come faster than frames are not lost.
 	d.press("g", ".", ".", ".")
 	if h.index != forth[2] {

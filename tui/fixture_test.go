@@ -196,18 +196,20 @@ func (x *taped) middle() {
 }
 
 // finish writes the end, at 9 s, and seals the heat.
-func (x *taped) finish() {
+func (x *taped) finish() { x.finishAt(9000) }
+
+func (x *taped) finishAt(end uint64) {
 	x.t.Helper()
 	one := demoSeats[0]
-	x.pass(8000, one, "writes-restored", 30, 2)
+	x.pass(end-1000, one, "writes-restored", 30, 2)
 	x.console(one, "\x1b[31mreboot: Restarting system\x1b[m\r\n[  OK  ] Started ssh.service.\r\n"+one+" login: ")
-	x.pass(9000, one, "reboot", 20, 1)
-	x.add(9000, event.CompetitorStateChanged{Territory: one, From: "verifying", To: "durable", Reason: "completion milestone passed"},
-		event.DurableDeploymentCompleted{Territory: one, DurableAt: ptr(uint64(8950)), NotBefore: ptr(uint64(8800))})
+	x.pass(end, one, "reboot", 20, 1)
+	x.add(end, event.CompetitorStateChanged{Territory: one, From: "verifying", To: "durable", Reason: "completion milestone passed"},
+		event.DurableDeploymentCompleted{Territory: one, DurableAt: ptr(end - 50), NotBefore: ptr(end - 200)})
 	for _, s := range demoSeats[1:] {
-		x.add(9000, event.CompetitorStateChanged{Territory: s, From: "building", To: "incomplete", Reason: "outraced by " + one})
+		x.add(end, event.CompetitorStateChanged{Territory: s, From: "building", To: "incomplete", Reason: "outraced by " + one})
 	}
-	x.add(9000, event.MatchStateChanged{From: "running", To: "finished"}, event.MatchFinished{Winner: ptr(one), Reason: "first durable deployment"})
+	x.add(end, event.MatchStateChanged{From: "running", To: "finished"}, event.MatchFinished{Winner: ptr(one), Reason: "first durable deployment"})
 	if err := x.w.Finish(); err != nil {
 		x.t.Fatal(err)
 	}

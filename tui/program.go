@@ -121,6 +121,8 @@ type (
 	// feedMsg: a recording grew. refeedMsg: the next growth may be told of.
 	feedMsg   struct{ from <-chan struct{} }
 	refeedMsg struct{ from <-chan struct{} }
+	// endMsg: the context has ended.
+	endMsg struct{}
 	// feedEndMsg: a recording is no longer followed.
 	feedEndMsg struct{ from <-chan struct{} }
 	// doneMsg carries the end of something that ran beside the screen.
@@ -143,6 +145,7 @@ func newModel(ctx context.Context, cfg Config, first screen) *model {
 // also after a panic, which becomes an error.
 func run(ctx context.Context, cfg Config, first screen, in io.Reader, out io.Writer) (choice Choice, err error) {
 	// What runs beside the screen ends with it.
+	outer := ctx
 	ctx, stop := context.WithCancel(ctx)
 	m := newModel(ctx, cfg, first)
 	m.out = syncOutput(out)
@@ -155,20 +158,20 @@ func run(ctx context.Context, cfg Config, first screen, in io.Reader, out io.Wri
 		}
 	}()
 	p := tea.NewProgram(m,
-		tea.WithContext(ctx), tea.WithAltScreen(), tea.WithInput(in), tea.WithOutput(m.out),
+		// Not WithContext: the library's way out on a context closes its input
+		// under the goroutine that reads it. The model quits on ctx by itself.
+		tea.WithAltScreen(), tea.WithInput(in), tea.WithOutput(m.out),
 		// Panics of commands come as messages; the ones of Update and View are
 		// caught below. The library would print them as they are.
 		tea.WithFPS(60), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(),
 	)
 	defer func() {
 		if r := recover(); r != nil {
-			p.Kill() // restores the terminal
-			err = fault(r, cfg.Log)
+			err = errors.Join(fault(r, cfg.Log), p.ReleaseTerminal())
 		}
 	}()
-	_, err = p.Run()
-	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
-		err = ctx.Err()
+	if _, err = p.Run(); err == nil {
+		err = outer.Err()
 	}
 	return m.choice, err
 }
@@ -178,7 +181,8 @@ func (m *model) Init() tea.Cmd {
 	if l, ok := m.top().(*lobby); ok {
 		load = l.load()
 	}
-	return tea.Batch(tea.SetWindowTitle("refbox"), load, m.watch(), m.tick())
+	end := safe(func() tea.Msg { <-m.ctx.Done(); return endMsg{} })
+	return tea.Batch(tea.SetWindowTitle("refbox"), load, end, m.watch(), m.tick())
 }
 
 // top is the screen that is shown.
@@ -288,6 +292,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		delete(m.watched, msg.from)
 	case doneMsg:
 		return m, tea.Batch(m.done(msg), m.tick())
+	case endMsg:
+		return m, tea.Quit
 	case panicMsg:
 		panic(msg.fault)
 	case tea.ResumeMsg:
@@ -295,10 +301,13 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.tick()
 	case tea.KeyMsg:
 		m.dirty = true
-		// The key is about what is true now, not at the last frame.
-		m.top().advance(m.cfg.Clock())
-		cmd := m.onKey(msg)
-		return m, tea.Batch(cmd, m.tick())
+		var cmds []tea.Cmd
+		for _, k := range single(msg) {
+			// The key is about what is true now, not at the last frame.
+			m.top().advance(m.cfg.Clock())
+			cmds = append(cmds, m.onKey(k))
+		}
+		return m, tea.Batch(append(cmds, m.tick())...)
 	case tea.MouseMsg:
 		if cmd, acted := m.onMouse(msg); acted {
 			m.dirty = true
@@ -306,6 +315,19 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	}
 	return m, nil
+}
+
+// single splits keys that came in one read: the library makes one message of
+// them, as if they had been one key.
+func single(k tea.KeyMsg) []tea.KeyMsg {
+	if k.Type != tea.KeyRunes || k.Paste || len(k.Runes) < 2 {
+		return []tea.KeyMsg{k}
+	}
+	keys := make([]tea.KeyMsg, len(k.Runes))
+	for i := range k.Runes {
+		keys[i] = tea.KeyMsg{Type: tea.KeyRunes, Runes: k.Runes[i : i+1], Alt: k.Alt && i == 0}
+	}
+	return keys
 }
 
 func (m *model) done(msg doneMsg) tea.Cmd {

@@ -187,7 +187,7 @@ func (c Canvas) Put(x, y int, s string, st Style) int {
 			break
 		}
 		switch {
-		case x < 0 && x+w > 0: // the right half of a wide rune
+		case x < 0 && x+w > 0 && c.r.W > 0: // the right half of a wide rune
 			c.put1(0, y, ' ', st)
 		case x < 0:
 		case w == 1 && x > 0 && x+1 < len(row) && row[x].R != Cont && row[x+1].R != Cont:
