@@ -44,8 +44,9 @@ type MachineSpec struct {
 	// lays nothing. Paths are relative to "/". Files under bin/ or sbin/, and
 	// files whose content begins with "#!", become executable.
 	Files fs.FS
-	// Setup runs in the guest, as root, after Files are in place, when the
-	// cluster is prepared; empty runs nothing. Its failure fails Prepare.
+	// Setup is one command, its argv: it runs in the guest, as root, after Files
+	// are in place, when the cluster is prepared; empty runs nothing. Its failure
+	// fails Prepare.
 	Setup []string
 
 	// Forwards are the guest's TCP ports that the host reaches through its
@@ -71,9 +72,8 @@ type Start struct {
 	AuthorizedKey ssh.PublicKey
 	// Cold boots every machine instead of resuming the prepared state.
 	Cold bool
-	// Dir takes overlays and sockets; the caller makes and removes it. Its
-	// path must leave room for a socket name (a Unix socket path is at most
-	// 107 bytes), so it lives in the runtime directory.
+	// Dir takes overlays, each up to its machine's disk, and what else the
+	// cluster needs while it runs; the caller makes and removes it.
 	Dir string
 	// Console is called once per machine, before anything is printed, and
 	// receives every byte of that machine's serial console, in order, until the
@@ -135,6 +135,8 @@ const (
 )
 
 // Machine is one running machine. Methods may be called from any goroutine.
+// While it is PowerOff its guest's verbs and its console's Write fail with
+// ErrTransport, and its forwards refuse connections.
 type Machine interface {
 	Name() string
 	// Guest is the referee's channel into the machine. Root in the guest can
@@ -154,7 +156,8 @@ type Machine interface {
 	// Reboot asks the guest to reboot cleanly and returns when it has: the old
 	// boot has been seen to end, outside the guest, and a new one has said
 	// hello. An error that Is ErrGuestRefused means that the guest did not go
-	// down or did not come back within the context's time.
+	// down or did not come back within the context's time; one that Is ErrGuestLost
+	// that nobody in the guest took the request.
 	Reboot(ctx context.Context) error
 	// Reset is the reset button: nothing is synced, the disk keeps what it had.
 	// Returns when the new boot has said hello.

@@ -28,6 +28,7 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	openLog()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	root := newRoot(a)
 	root.SetArgs(args)

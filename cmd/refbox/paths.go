@@ -28,6 +28,20 @@ func recordingsDir() (string, error) {
 	return filepath.Join(base, "refbox", "recordings"), nil
 }
 
+// logFile takes warnings and errors that have no place on the screen or in a
+// recording; "" when there is no folder for it.
+func logFile() string {
+	base := os.Getenv("XDG_STATE_HOME")
+	if base == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "refbox", "refbox.log")
+}
+
 // runtimeDir holds sockets and overlays of running heats. It is short, because
 // a Unix socket's path is at most 107 bytes.
 func runtimeDir() string {
