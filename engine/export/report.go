@@ -177,12 +177,9 @@ func (r *reporter) facts() []fact {
 	add := func(name, format string, args ...any) {
 		out = append(out, fact{name, cell(fmt.Sprintf(format, args...))})
 	}
-	if at, exact := r.rec.Started(); !at.IsZero() && at.Year() > 1 {
-		about := ""
-		if !exact {
-			about = "about "
-		}
-		add("started", "%s%s", about, at.UTC().Format("2006-01-02 15:04 UTC"))
+	// A time of the file system is no part of the recording.
+	if at, exact := r.rec.Started(); exact {
+		add("started", "%s", at.UTC().Format("2006-01-02 15:04 UTC"))
 	}
 	length := playback.Format(w.ElapsedMS)
 	if w.FinishedMS != nil {
@@ -321,6 +318,9 @@ func attackRow(a world.Attack) row {
 		}
 		if !a.Undone {
 			out.Word += ", not undone"
+		}
+		if out.Detail == out.Word {
+			out.Detail = ""
 		}
 	}
 	return out

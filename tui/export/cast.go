@@ -31,8 +31,9 @@ const (
 const (
 	frameMS    = 100 // between two frames
 	clockMS    = 1000
-	maxQuietMS = 60_000 // how long the clock alone is filmed; then comes what happens next
-	maxFilmed  = 64     // seats whose consoles are looked at for changes
+	maxQuietMS = 60_000  // how long the clock alone is filmed; then comes what happens next
+	maxFilmed  = 64      // seats whose consoles are looked at for changes
+	maxMS      = 1 << 42 // 139 years: a clock beyond it is broken, and is not filmed
 )
 
 // Format is how a cast is written.
@@ -120,9 +121,6 @@ func (c *camera) film(ctx context.Context) error {
 		} else {
 			changed = to
 		}
-		if to <= at {
-			break // the clock's end
-		}
 		at = to
 		if err := c.draw(at); err != nil {
 			return err
@@ -147,7 +145,7 @@ func (c *camera) next() (ms uint64, more bool) {
 		}
 	}
 	// Consoles that go on after the heat do so in nobody's sight.
-	if head := c.rec.Head(); more && ms > head {
+	if head := c.rec.Head(); more && ms > min(head, maxMS) {
 		return 0, false
 	}
 	return ms, more
