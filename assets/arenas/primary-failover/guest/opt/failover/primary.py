@@ -1,13 +1,7 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -S
 """The old primary. Whenever it runs it takes writes, on its own data."""
 
 import records
 
-
-class Primary(records.Handler):
-    def role(self):
-        return "primary"
-
-
 if __name__ == "__main__":
-    records.serve(Primary, "primary.sqlite3", 8081)
+    records.serve("primary", lambda: "primary", "primary.sqlite3", 8081)

@@ -8,80 +8,44 @@ DELETE /records/<id>   204, or 503 on a replica
 """
 
 import os
-import re
-import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import wire
 from store import STATE, Store, state
+from wire import Answer
 
-MAX_VALUE = 64 * 1024
-RECORD = re.compile(r"/records/([a-z0-9-]{1,64})")
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
+ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
-class Handler(BaseHTTPRequestHandler):
-    timeout = 10
-    store = None
-
-    def role(self):
-        raise NotImplementedError
-
-    def log_message(self, *args):
-        pass
-
-    def answer(self, status, body=b""):
-        self.send_response(status)
-        if status != 204:
-            self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self):
-        if self.path == "/health":
-            return self.answer(200, b"ready")
-        if self.path == "/role":
-            return self.answer(200, self.role().encode())
-        record = RECORD.fullmatch(self.path)
-        value = self.store.get(record[1]) if record else None
-        if value is None:
-            return self.answer(404, b"no such record")
-        self.answer(200, value)
-
-    def do_PUT(self):
-        record = RECORD.fullmatch(self.path)
-        if not record:
-            return self.answer(404, b"no such record")
-        length = self.headers.get("Content-Length", "")
-        if not length.isdecimal():
-            return self.answer(411, b"length required")
-        if int(length) > MAX_VALUE:
-            return self.answer(413, b"too large")
-        value = self.rfile.read(int(length))
-        if len(value) != int(length):
-            return
-        if self.role() != "primary":
-            return self.answer(503, b"read-only: not the primary")
-        self.store.put(record[1], value)
-        self.answer(204)
-
-    def do_DELETE(self):
-        record = RECORD.fullmatch(self.path)
-        if not record:
-            return self.answer(404, b"no such record")
-        if self.role() != "primary":
-            return self.answer(503, b"read-only: not the primary")
-        self.store.delete(record[1])
-        self.answer(204)
+def record_of(path):
+    name = path.removeprefix("/records/")
+    return name if name != path and 0 < len(name) <= 64 and ALPHABET.issuperset(name) else None
 
 
-def serve(handler, database, port):
+def serve(name, role, database, port):
+    """Serves a database; role() says what this is at the moment."""
     os.makedirs(STATE, exist_ok=True)
-    handler.store = Store(state(database))
-    host = os.environ.get("FAILOVER_HOST", "0.0.0.0")
-    server = Server((host, int(os.environ.get("FAILOVER_PORT", port))), handler)
-    print(f"{handler.__name__.lower()} listens on {server.server_port}", file=sys.stderr, flush=True)
-    server.serve_forever()
+    store = Store(state(database))
+
+    def handle(method, path, request):
+        if method == "GET" and path == "/health":
+            raise Answer(200, b"ready")
+        if method == "GET" and path == "/role":
+            raise Answer(200, role().encode())
+        record = record_of(path)
+        if record is None:
+            raise Answer(404, b"no such record")
+        if method == "GET":
+            value = store.get(record)
+            if value is None:
+                raise Answer(404, b"no such record")
+            raise Answer(200, value)
+        value = request.body() if method == "PUT" else None
+        if role() != "primary":
+            raise Answer(503, b"read-only: not the primary")
+        if method == "PUT":
+            store.put(record, value)
+        else:
+            store.delete(record)
+        raise Answer(204)
+
+    wire.serve(name, os.environ.get("FAILOVER_HOST", "0.0.0.0"), int(os.environ.get("FAILOVER_PORT", port)), handle)

@@ -2,13 +2,25 @@
 
 import os
 import sqlite3
-from contextlib import closing
 
 STATE = os.environ.get("FAILOVER_STATE", "/var/lib/failover")
 
 
 def state(name):
     return os.path.join(STATE, name)
+
+
+class closing:
+    """contextlib's, which takes longer to load than all of this."""
+
+    def __init__(self, db):
+        self.db = db
+
+    def __enter__(self):
+        return self.db
+
+    def __exit__(self, *_):
+        self.db.close()
 
 
 class Store:
