@@ -16,7 +16,9 @@ func newArena(a *app) *cobra.Command {
 		Use:   "arena",
 		Short: "The arenas that can be raced",
 		Args:  noArgs,
-		RunE:  func(*cobra.Command, []string) error { return usageError("arena takes a command: list\ntry: refbox arena --help") },
+		RunE: func(*cobra.Command, []string) error {
+			return usageError("arena takes a command: list\ntry: refbox arena --help")
+		},
 	}
 	var asJSON bool
 	list := &cobra.Command{

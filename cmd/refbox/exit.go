@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"refbox/vm"
 )
@@ -50,7 +51,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitInterrupted
 	case errors.As(err, &e):
 		return e.code
-	case errors.Is(err, vm.ErrMissing):
+	case errors.Is(err, vm.ErrMissing), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return exitEnvironment
 	default:
 		return exitBroken

@@ -13,7 +13,9 @@ func newImage(a *app) *cobra.Command {
 		Use:   "image",
 		Short: "The guest image that every machine starts from",
 		Args:  noArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return usageError("image takes a command: build\ntry: refbox image --help") },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usageError("image takes a command: build\ntry: refbox image --help")
+		},
 	}
 	c.AddCommand(&cobra.Command{
 		Use:     "build",

@@ -113,4 +113,3 @@ func listEverything(ctx context.Context, a *app) error {
 	fmt.Fprintln(a.err, "The lobby needs a terminal; refbox --help says what works without one.")
 	return nil
 }
-

@@ -26,8 +26,13 @@ func main() { os.Exit(run(os.Args[1:])) }
 
 // run is main without the exit, so that scripts in tests can call it.
 func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	openLog()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	root := newRoot(a)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/user"
@@ -96,21 +97,27 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := vacant(dir); err != nil {
+		return err
+	}
+	if err := prepareRuntime(); err != nil {
+		return err
+	}
 	drv, err := machines(ctx, a, o)
 	if err != nil {
 		return err
 	}
 	screen := !o.headless && canShow(a)
-	if err := os.MkdirAll(runtimeDir(), 0o700); err != nil {
-		return environmentError(fmt.Errorf("the folder for sockets: %w; set XDG_RUNTIME_DIR", err))
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	progress := newProgress(a.err)
+	ours := make(chan struct{}) // the folder is
+	mine := sync.OnceFunc(func() { close(ours) })
 	h := heat.New(heat.Config{
 		Package: pkg, Driver: drv, Dir: dir, Runtime: runtimeDir(), Cold: o.cold, Version: version,
 		Progress: func(p heat.Progress) {
+			mine()
 			step := p.Step
 			if p.Territory != "" {
 				step = p.Territory + ": " + step
@@ -131,8 +138,16 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	})
 	served, stopServing := context.WithCancel(ctx)
 	group.Go(func() {
+		select {
+		case <-ours: // else the desk there is another heat's
+		case <-served.Done():
+			return
+		}
 		if err := control.Serve(served, deskSocket(dir), h); err != nil && served.Err() == nil {
-			fmt.Fprintln(a.err, "refbox: the desk cannot be reached from other terminals: "+text.Line(err.Error()))
+			slog.Error("the desk cannot be reached from other terminals", "heat", dir, "error", err)
+			if !screen {
+				fmt.Fprintln(a.err, "refbox: the desk cannot be reached from other terminals: "+text.Line(err.Error()))
+			}
 		}
 	})
 	finish := func() (heat.Result, error) {
@@ -147,7 +162,12 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	if err != nil || rec == nil {
 		cancel()
 		res, rerr := finish()
-		return heatEnd(ctx, a, dir, res, errors.Join(rerr, err))
+		select {
+		case <-ours:
+			return heatEnd(ctx, a, dir, res, errors.Join(rerr, err))
+		default: // nothing was recorded
+			return errors.Join(rerr, err)
+		}
 	}
 	progress.done()
 	for _, n := range pkg.Notes {
@@ -156,22 +176,17 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	if screen {
 		choice, err := tui.Watch(ctx, screenConfig(a), rec, tui.Desk{Desk: h, Author: author(), Owned: true}, a.in, a.out)
 		switch {
-		case err != nil, choice.EndHeat:
+		case choice.Interrupted || ctx.Err() != nil:
 			cancel()
-		default:
-			select {
-			case <-ended:
-			default:
-				fmt.Fprintf(a.err, "The heat goes on in this process (%d). Watch it: refbox watch %s\nCtrl-C ends it.\n", os.Getpid(), dir)
-			}
-		}
-		if err != nil && ctx.Err() == nil {
+		case err != nil:
 			fmt.Fprintln(a.err, "refbox: the screen ended: "+text.Block(err.Error()))
+			h.End(ctx, "refbox", "the screen failed") //nolint:errcheck // never fails
+		case choice.EndHeat:
+			h.End(ctx, author(), "ended at the screen") //nolint:errcheck // never fails
+		default:
+			goesOn(a, rec, ended)
 		}
 		res, rerr := finish()
-		if choice.Interrupted {
-			return exitError{code: exitInterrupted}
-		}
 		return heatEnd(ctx, a, dir, res, rerr)
 	}
 	printed := make(chan struct{})
@@ -182,6 +197,38 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	<-printed
 	res, rerr := finish()
 	return heatEnd(ctx, a, dir, res, rerr)
+}
+
+// vacant refuses a folder that holds a heat, before anything is started for one
+// that could not be recorded.
+func vacant(dir string) error {
+	rec, err := recording.Open(dir)
+	if err != nil {
+		return nil // what is wrong there is found when the folder is made
+	}
+	defer rec.Close()
+	rec.Refresh() //nolint:errcheck // whether there is anything matters
+	switch {
+	case rec.Live():
+		return brokenError(fmt.Errorf("a heat is being recorded in %s; choose another folder, or watch it: refbox watch %s", dir, dir))
+	case rec.Len() > 0:
+		return brokenError(fmt.Errorf("%s already holds a heat; choose another folder, or replay it: refbox replay %s", dir, dir))
+	}
+	return nil
+}
+
+// goesOn says what happens to a heat whose screen was left.
+func goesOn(a *app, rec *recording.Recording, ended <-chan struct{}) {
+	select {
+	case <-ended:
+		return
+	default:
+	}
+	if rec.World(rec.Len()).Over() {
+		fmt.Fprintln(a.err, "The race is over; late artefacts are being collected. Ctrl-C stops that.")
+		return
+	}
+	fmt.Fprintf(a.err, "The heat goes on in this process (%d). Watch it: refbox watch %s\nCtrl-C ends it.\n", os.Getpid(), rec.Path())
 }
 
 // awaitHeat opens the recording once its machines are ready, so that the set-up
@@ -231,12 +278,7 @@ func heatEnd(ctx context.Context, a *app, dir string, res heat.Result, err error
 		printSummary(a, rec)
 		rec.Close()
 	}
-	switch {
-	case err == nil && !res.Aborted:
-		return nil
-	case errors.Is(err, vm.ErrMissing), errors.Is(err, syscall.ENOSPC):
-		return environmentError(err)
-	case err == nil:
+	if err == nil && res.Aborted {
 		return exitError{code: exitBroken}
 	}
 	return err
@@ -261,11 +303,12 @@ func detach(ctx context.Context, a *app, name string, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := vacant(dir); err != nil {
+		return err
+	}
 	// What has to be asked is asked here, where somebody can answer.
-	if o.machines == "qemu" {
-		if _, err := driver(ctx, a, o.yes); err != nil {
-			return err
-		}
+	if _, err := machines(ctx, a, o); err != nil {
+		return err
 	}
 	self, err := os.Executable()
 	if err != nil {

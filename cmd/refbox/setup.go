@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 
+	"refbox/engine/control"
+	"refbox/engine/heat"
 	"refbox/vm"
 	"refbox/vm/image"
 	"refbox/vm/qemu"
@@ -146,9 +149,25 @@ func driver(ctx context.Context, a *app, yes bool) (vm.Driver, error) {
 	if err := installTools(ctx, a, yes); err != nil {
 		return nil, err
 	}
-	// What a killed refbox left behind is removed before anything new is made.
-	if _, err := qemu.Sweep(runtimeDir()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, environmentError(err)
+	p := newProgress(a.err)
+	defer p.done()
+	if _, err := image.Ensure(ctx, cache, p.report); err != nil {
+		return nil, err
 	}
 	return qemu.New(qemu.Config{CacheDir: cache}), nil
+}
+
+// prepareRuntime makes the folder for sockets and overlays, and removes from it
+// what a killed refbox left, before anything new is made.
+func prepareRuntime() error {
+	dir := runtimeDir()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return environmentError(fmt.Errorf("the folder for sockets: %w; set XDG_RUNTIME_DIR", err))
+	}
+	_, err := qemu.Sweep(dir)
+	if err = errors.Join(err, heat.Sweep(dir), control.Sweep(dir)); err != nil {
+		// It is in nobody's way but the disk's.
+		slog.Warn("what a killed refbox left could not be removed", "error", err)
+	}
+	return nil
 }

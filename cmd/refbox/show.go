@@ -57,7 +57,7 @@ func screenConfig(a *app) tui.Config {
 		}
 	}
 	out.ASCII = os.Getenv("REFBOX_ASCII") != "" || !utf8Locale()
-	return tui.Config{Keys: keymap.Default(), Output: out}
+	return tui.Config{Keys: keymap.Default(), Output: out, Log: &lazyLog{path: logFile()}}
 }
 
 // utf8Locale says whether the locale lets box lines and signs be shown. The

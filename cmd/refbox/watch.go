@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -46,10 +47,38 @@ func watch(ctx context.Context, a *app, dir string, lines bool) error {
 		return ctx.Err()
 	}
 	d := tui.Desk{Author: author()}
-	if desk, err := control.Dial(deskSocket(dir)); err == nil {
-		d.Desk = desk
+	if rec.Live() {
+		d.Desk = distant(deskSocket(dir))
 	}
 	return leaveScreen(tui.Watch(ctx, screenConfig(a), rec, d, a.in, a.out))
+}
+
+// distant is the desk of a heat that another process runs. It is reached for
+// each call: a watcher may be there before the desk is.
+type distant string
+
+func (s distant) End(ctx context.Context, author, reason string) error {
+	d, err := control.Dial(string(s))
+	if err != nil {
+		return err
+	}
+	return d.End(ctx, author, reason)
+}
+
+func (s distant) Note(ctx context.Context, author, text string) error {
+	d, err := control.Dial(string(s))
+	if err != nil {
+		return err
+	}
+	return d.Note(ctx, author, text)
+}
+
+func (s distant) Attach(ctx context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {
+	d, err := control.Dial(string(s))
+	if err != nil {
+		return nil, err
+	}
+	return d.Attach(ctx, author, territory, machine)
 }
 
 // leaveScreen turns how a screen was left into an exit code.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -38,6 +39,9 @@ const (
 	maxPath    = 107      // bytes of a Unix socket's path
 	lineTime   = 10 * time.Second
 )
+
+// privatePrefix begins the name of a folder that a socket is made in.
+const privatePrefix = ".s"
 
 // Serve offers a desk on a Unix socket of mode 0600 until ctx ends; it then ends
 // the calls that run and waits for them. A socket that a dead process left is
@@ -99,7 +103,7 @@ func listen(socket string) (net.Listener, error) {
 	}
 	// Nobody else may get in between the bind and the chmod, so that happens in
 	// a folder of our own.
-	dir, err := os.MkdirTemp(filepath.Dir(socket), ".s")
+	dir, err := os.MkdirTemp(filepath.Dir(socket), privatePrefix)
 	if err != nil {
 		return nil, fmt.Errorf("serve the referee's desk: %w", err)
 	}
@@ -118,6 +122,36 @@ func listen(socket string) (net.Listener, error) {
 		return nil, fmt.Errorf("serve the referee's desk: %w", err)
 	}
 	return l, nil
+}
+
+// Sweep removes the sockets in a folder that dead processes left: those that
+// nobody answers at, and half-made ones.
+func Sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("sweep the runtime folder: %w", err)
+	}
+	var problems []error
+	for _, e := range entries {
+		full := filepath.Join(dir, e.Name())
+		switch {
+		case e.Type() == fs.ModeSocket:
+			conn, err := net.DialTimeout("unix", full, lineTime)
+			if err == nil {
+				conn.Close()
+				continue
+			}
+			if errors.Is(err, syscall.ECONNREFUSED) {
+				problems = append(problems, os.Remove(full))
+			}
+		case e.IsDir() && strings.HasPrefix(e.Name(), privatePrefix):
+			// It lives for the moment between a bind and a rename.
+			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > lineTime {
+				problems = append(problems, os.RemoveAll(full))
+			}
+		}
+	}
+	return errors.Join(problems...)
 }
 
 // serve answers one call. The call's context ends when the caller goes.

@@ -16,13 +16,10 @@
 package heat
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +47,8 @@ type Config struct {
 	Players agent.Registry
 	Cold    bool   // boot the machines instead of resuming their prepared state
 	Version string // of refbox, for the provenance
-	// Progress hears of the set-up. It is called from several goroutines.
+	// Progress hears of the set-up, from when the folder is this heat's on. It is
+	// called from several goroutines.
 	Progress func(Progress)
 }
 
@@ -191,11 +189,11 @@ func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	runtime, err := runtimeDir(h.cfg.Runtime)
+	runtime, leave, err := runtimeDir(h.cfg.Runtime)
 	if err != nil {
 		return res, err
 	}
-	defer os.RemoveAll(runtime)
+	defer leave()
 	h.rec, err = recording.Create(h.cfg.Dir, recording.Start{Match: match, Manifest: h.cfg.Package.Manifest, Seed: h.secret[:], Clock: h.clock})
 	if err != nil {
 		return res, err
@@ -278,24 +276,6 @@ func (h *Heat) rules() (referee.Rules, error) {
 			Verifier: v, File: file})
 	}
 	return r, nil
-}
-
-// runtimeDir makes a private folder with a short name: a Unix socket's path has
-// at most 107 bytes.
-func runtimeDir(base string) (string, error) {
-	base = cmp.Or(base, os.Getenv("XDG_RUNTIME_DIR"), os.TempDir())
-	if err := os.MkdirAll(base, 0o700); err != nil {
-		return "", fmt.Errorf("runtime folder: %w", err)
-	}
-	dir, err := os.MkdirTemp(base, "refbox-")
-	if err != nil {
-		return "", fmt.Errorf("runtime folder: %w", err)
-	}
-	if len(filepath.Join(dir, "0", "0123456789012345678901234567890123456789")) > 107 {
-		os.Remove(dir)
-		return "", fmt.Errorf("runtime folder %s: its path is too long for sockets; set XDG_RUNTIME_DIR to a shorter one", base)
-	}
-	return dir, nil
 }
 
 // abort closes the log of a heat that has no outcome.
