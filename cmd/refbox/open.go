@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"refbox/engine/archive"
 	"refbox/engine/recording"
 	"refbox/engine/text"
@@ -17,7 +19,11 @@ func openRecording(path string) (*recording.Recording, error) {
 	}
 	if !tree.Heat() {
 		tree.Close()
-		return nil, brokenError(errNoHeat(path))
+		err := fmt.Errorf("%s holds no recording: there is no events.jsonl in it", text.Line(path))
+		if p := tree.Problems(); len(p) > 0 {
+			err = fmt.Errorf("%w; %s %s", err, p[0].File, p[0].Text)
+		}
+		return nil, brokenError(err)
 	}
 	var found []recording.Finding
 	for _, p := range tree.Problems() {
@@ -28,10 +34,4 @@ func openRecording(path string) (*recording.Recording, error) {
 		found = append(found, f)
 	}
 	return recording.OpenTree(tree, path, found...)
-}
-
-type errNoHeat string
-
-func (e errNoHeat) Error() string {
-	return text.Line(string(e)) + ": holds no recording: there is no events.jsonl in it"
 }
