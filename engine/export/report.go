@@ -15,7 +15,6 @@ import (
 	"refbox/engine/event"
 	"refbox/engine/playback"
 	"refbox/engine/recording"
-	"refbox/engine/text"
 	"refbox/engine/why"
 	"refbox/engine/world"
 )
@@ -28,6 +27,7 @@ const (
 	maxExcerpt      = 4 << 10 // bytes of one piece of evidence
 	maxRecordsShown = 24      // probe records of one verdict
 	maxRecordFiles  = 200
+	maxEvidence     = 1000 // pieces on the page
 )
 
 //go:embed report.html
@@ -107,6 +107,7 @@ type reporter struct {
 	w     *world.World
 	m     *arena.Manifest
 	files int // evidence files read so far
+	shown int // pieces of evidence
 }
 
 func (r *reporter) page(rep recording.Report) page {
@@ -361,7 +362,7 @@ func (r *reporter) rung(x world.Rung) rung {
 		if m.HeldAt != nil && m.NotBefore != nil {
 			out.Bounds = "became true between " + exactly(*m.NotBefore) + " and " + exactly(*m.HeldAt)
 		}
-		if len(m.Evidence) > 0 {
+		if r.shown++; len(m.Evidence) > 0 && r.shown <= maxEvidence {
 			out.Evidence = excerpt(indented(m.Evidence))
 		}
 		file, sha = m.Record, m.RecordSHA
@@ -417,7 +418,7 @@ func (r *reporter) records(file string) (out []record, more int, note string) {
 			witness += "; root could forge: " + x.Forgeable
 		}
 		out = append(out, record{
-			At: exactly(x.AtMS), Call: cell(strings.TrimSpace(x.Call + " " + x.Machine)), Request: cell(event.Text(x.Request)), Response: cell(event.Text(x.Response)),
+			At: exactly(x.AtMS), Call: cell(strings.TrimSpace(x.Call + " " + x.Machine)), Request: cell(compact(x.Request)), Response: cell(compact(x.Response)),
 			Witness: cell(witness), Verdict: cell(cmp.Or(x.Refused, x.Error)),
 		})
 	}
@@ -441,53 +442,4 @@ func integrityOf(rep recording.Report) integrity {
 	}
 	slices.SortStableFunc(out.Findings, func(a, b finding) int { return cmp.Compare(a.Severity, b.Severity) }) // breaks first
 	return out
-}
-
-func outcomeWord(o world.Outcome) string { return strings.ReplaceAll(string(o), "_", " ") }
-
-// exactly is a clock to the millisecond.
-func exactly(ms uint64) string {
-	if ms >= 3_600_000 {
-		return fmt.Sprintf("%d:%02d:%02d.%03d", ms/3_600_000, ms/60_000%60, ms/1000%60, ms%1000)
-	}
-	return fmt.Sprintf("%02d:%02d.%03d", ms/60_000, ms/1000%60, ms%1000)
-}
-
-func seconds(ms uint64) string { return fmt.Sprintf("%.2f s", float64(ms)/1000) }
-
-// cell is text on one line, cut to what a cell of a table holds.
-func cell(s string) string {
-	if len(s) > 8*maxCell {
-		s = s[:8*maxCell] // half a character at the end is cut below, too
-	}
-	return text.Truncate(text.Line(s), maxCell, text.Ellipsis)
-}
-
-// excerpt is text with its lines, cut.
-func excerpt(s string) string {
-	cut := len(s) > maxExcerpt
-	if cut {
-		s = s[:maxExcerpt]
-	}
-	s = text.Block(s)
-	if cut {
-		s = strings.TrimSuffix(s, "\uFFFD") + text.Ellipsis
-	}
-	return s
-}
-
-// indented is evidence in a form that people read.
-func indented(raw json.RawMessage) string {
-	var v any
-	if len(raw) > 4*maxExcerpt || json.Unmarshal(raw, &v) != nil {
-		return event.Text(raw)
-	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if e.Encode(json.RawMessage(event.Text(raw))) != nil {
-		return event.Text(raw)
-	}
-	return strings.TrimSpace(b.String())
 }
