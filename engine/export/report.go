@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"refbox/engine/arena"
-	"refbox/engine/event"
 	"refbox/engine/playback"
 	"refbox/engine/recording"
 	"refbox/engine/why"
@@ -250,7 +249,9 @@ func (r *reporter) seat(st world.Standing) seat {
 	s := r.w.Seat(st.Territory)
 	out := seat{ID: cell(s.ID), Agent: cell(s.Agent), Outcome: outcomeWord(world.OutcomeOf(r.w, s.ID))}
 	told, _ := why.Explain(r.w, r.m, s.ID)
-	out.Headline = cell(told.Headline)
+	if s.LastHealth == nil { // a conquest has no milestones to tell of
+		out.Headline = cell(told.Headline)
+	}
 	fact1 := func(name, value string) {
 		if value != "" {
 			out.Facts = append(out.Facts, fact{name, cell(value)})
