@@ -32,6 +32,7 @@ type guest struct {
 	maxSessions int
 	silent      bool // never answers a request for a command
 	bare        bool // answers commands itself, without a process: "true", "cat"
+	hasty       bool // has run a command and closed its channel before it would answer
 
 	mu    sync.Mutex
 	addr  string
@@ -236,6 +237,11 @@ func (g *guest) session(sc *ssh.ServerConn, ch ssh.Channel, reqs <-chan *ssh.Req
 		case "exec", "shell", "subsystem":
 			if g.silent {
 				continue
+			}
+			if g.hasty {
+				io.WriteString(ch, "done\n")
+				ch.SendRequest("exit-status", false, []byte{0, 0, 0, 7})
+				return
 			}
 			var arg struct{ S string }
 			ssh.Unmarshal(r.Payload, &arg)

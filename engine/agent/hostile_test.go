@@ -244,3 +244,22 @@ func TestDialTriesAgainWhatStaysSilent(t *testing.T) {
 	front.Close()
 	wg.Wait()
 }
+
+// A server that ends a command's channel before it answers the request has run
+// the command all the same.
+func TestEndBeforeAnswer(t *testing.T) {
+	g := newGuest(t)
+	g.hasty = true
+	gw, w := open(t, g)
+	c := enter(t, gw)
+	for n := uint64(1); n <= 20; n++ {
+		out, err := command(t, c).Output("anything")
+		var exit *ssh.ExitError
+		if !errors.As(err, &exit) || exit.ExitStatus() != 7 || string(out) != "done\n" {
+			t.Fatalf("%q, %v", out, err)
+		}
+		if f := w.finish(t, n); f.Exit == nil || *f.Exit != 7 || f.Detail != "" || f.Output != "done" {
+			t.Fatalf("%+v", f)
+		}
+	}
+}

@@ -243,11 +243,18 @@ func (s *session) play(req *ssh.Request, act *action, rec *record) {
 	})
 	out.Go(func() { s.guestRequests(upReqs, act) })
 
-	if why := s.startOn(up, l, req); why != "" {
-		s.fail(req, act, why)
-		up.Close()
+	if why, ended := s.startOn(up, l, req); why != "" {
+		if !ended {
+			up.Close()
+		}
 		out.Wait()
-		return
+		// A server may end a quick command's channel before it has answered the
+		// request for it: what has an exit status has run.
+		if s.exitStatus() == nil {
+			s.fail(req, act, why)
+			up.Close()
+			return
+		}
 	}
 	s.attach(up, rec)
 	req.Reply(true, nil)
@@ -287,13 +294,13 @@ func (s *session) fail(req *ssh.Request, act *action, why string) {
 	req.Reply(false, nil)
 }
 
-// startOn repeats the client's requests on the guest; it returns why they
-// failed, or "".
-func (s *session) startOn(up ssh.Channel, l *link, req *ssh.Request) string {
+// startOn repeats the client's requests on the guest. It returns why they
+// failed, or "", and whether that is because the channel has ended.
+func (s *session) startOn(up ssh.Channel, l *link, req *ssh.Request) (why string, ended bool) {
 	defer l.guard()()
 	for _, kv := range s.env {
 		if _, err := up.SendRequest("env", false, kv); err != nil {
-			return s.broken(l)
+			return s.broken(l), true
 		}
 	}
 	if s.pty != nil {
@@ -303,20 +310,20 @@ func (s *session) startOn(up ssh.Channel, l *link, req *ssh.Request) string {
 		s.mu.Unlock()
 		ok, err := up.SendRequest("pty-req", true, ssh.Marshal(p))
 		if err != nil {
-			return s.broken(l)
+			return s.broken(l), true
 		}
 		if !ok {
-			return "the machine gives no terminal"
+			return "the machine gives no terminal", false
 		}
 	}
 	ok, err := up.SendRequest(req.Type, true, req.Payload)
 	if err != nil {
-		return s.broken(l)
+		return s.broken(l), true
 	}
 	if !ok {
-		return "the machine refused the request"
+		return "the machine refused the request", false
 	}
-	return ""
+	return "", false
 }
 
 // attach makes the guest's channel the target of sizes and signals. A size that
