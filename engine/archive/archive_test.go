@@ -206,6 +206,26 @@ func TestBombsAreRefused(t *testing.T) {
 	}
 }
 
+// A zip's list is read before its entries can be counted.
+func TestLongZipDirectoryIsRefused(t *testing.T) {
+	var buf bytes.Buffer
+	w := zip.NewWriter(&buf)
+	name := strings.Repeat("n", MaxName-8)
+	for i := range maxDirectory/MaxName + 1 {
+		if _, err := w.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%s%07d", name, i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := read(bytes.NewReader(buf.Bytes()), int64(buf.Len()), limits{MaxTotal, 1 << 30})
+	var over *overLimit
+	if !errors.As(err, &over) {
+		t.Fatal(err)
+	}
+}
+
 func TestDamagedArchives(t *testing.T) {
 	if _, err := Open(save(t, "heat.zip", []byte("neither"))); err == nil || !strings.Contains(err.Error(), "neither") {
 		t.Fatalf("no archive: %v", err)

@@ -59,7 +59,9 @@ func (s *spool) cut(err error) error {
 }
 
 func (s *spool) zip(r io.ReaderAt, size int64) error {
-	z, err := zip.NewReader(r, size)
+	g := &guard{r: r, left: maxDirectory}
+	z, err := zip.NewReader(g, size)
+	g.off = true
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return fmt.Errorf("is no zip file: %w", err)
 	}
@@ -91,6 +93,26 @@ func (s *spool) zip(r io.ReaderAt, size int64) error {
 		}
 	}
 	return nil
+}
+
+// maxDirectory bounds a zip's list of entries, in bytes: it is read as a whole
+// before any entry can be counted.
+const maxDirectory = MaxEntries * 128
+
+// guard fails where more is read than a limit, until it is off.
+type guard struct {
+	r    io.ReaderAt
+	left int64
+	off  bool
+}
+
+func (g *guard) ReadAt(p []byte, at int64) (int, error) {
+	if !g.off {
+		if g.left -= int64(len(p)); g.left < 0 {
+			return 0, &overLimit{"its list of entries is too long"}
+		}
+	}
+	return g.r.ReadAt(p, at)
 }
 
 // overLimit is an archive that is refused.
