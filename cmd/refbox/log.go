@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // maxLog is where the log starts anew; the old one is kept beside it.
@@ -20,13 +21,16 @@ func openLog() {
 	log.SetOutput(w)
 }
 
-// lazyLog is a file that is opened by its first write. slog serialises writes.
+// lazyLog is a file that is opened by its first write. Two loggers share it.
 type lazyLog struct {
 	path string
+	mu   sync.Mutex
 	file io.Writer
 }
 
 func (l *lazyLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.file == nil {
 		l.file = io.Discard
 		if l.path != "" && os.MkdirAll(filepath.Dir(l.path), 0o700) == nil {
