@@ -9,7 +9,8 @@ import (
 )
 
 // Difference is one place where a rendered register is not what its declared
-// part derives. Have and Want are JSON; empty is absent.
+// part derives. Have and Want are brief: strings are quoted and clipped, lists
+// and tables are counted, and empty is absent.
 type Difference struct {
 	Path   string `json:"path"`
 	Line   int    `json:"line"` // in the file; of the surroundings where it is absent
@@ -32,7 +33,8 @@ type Result struct {
 	// Form is where a file with no other difference is written otherwise than
 	// the derivation writes it; null if it is not.
 	Form     *Difference `json:"form"`
-	Summary  Summary     `json:"summary"` // derived
+	Summary  Summary     `json:"summary"`  // derived
+	Findings []Finding   `json:"findings"` // derived
 	Document *Document   `json:"-"`
 }
 
@@ -50,7 +52,7 @@ func (s *Source) Check(set Settings) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Result{File: s.File, Rendered: s.Rendered, Profile: set.Profile, On: set.On, Differences: []Difference{}, Summary: doc.Summary, Document: doc}
+	r := &Result{File: s.File, Rendered: s.Rendered, Profile: set.Profile, On: set.On, Differences: []Difference{}, Summary: doc.Summary, Findings: doc.Findings, Document: doc}
 	if !s.Rendered {
 		r.Holds = true
 		return r, nil
@@ -115,7 +117,7 @@ func (c *comparison) object(path string, have, want *tree.Value) {
 	}
 	for i := range have.Fields {
 		if h := &have.Fields[i]; want.Field(h.Key) == nil {
-			c.differ(join(path, h.Key), h.Pos, brief(h.Value), "")
+			c.differ(join(path, keyName(h.Key)), h.Pos, brief(h.Value), "")
 		}
 	}
 }
@@ -145,8 +147,7 @@ func brief(v *tree.Value) string {
 	case tree.Number:
 		return clip(v.Text)
 	case tree.String:
-		b, _ := plain(clip(v.Text))
-		return string(b)
+		return strconv.Quote(clip(v.Text))
 	case tree.List:
 		return fmt.Sprintf("[%d items]", len(v.Items))
 	default:

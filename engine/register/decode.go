@@ -115,7 +115,7 @@ func (d *decoder) object(path string, v *tree.Value, out reflect.Value) {
 			known = known || k.key == f.Key
 		}
 		if !known {
-			d.bad(join(path, f.Key), f.Pos, "unknown key%s", nearest(f.Key, fields))
+			d.bad(join(path, keyName(f.Key)), f.Pos, "unknown key%s", nearest(f.Key, fields))
 		}
 	}
 	for _, k := range fields {
@@ -146,7 +146,8 @@ func (d *decoder) keyed(path string, v *tree.Value, out reflect.Value) {
 	for i := range v.Fields {
 		f := &v.Fields[i]
 		if why := badID(f.Key); why != "" {
-			d.bad(join(path, f.Key), f.Pos, "%s", why)
+			d.bad(join(path, keyName(f.Key)), f.Pos, "%s", why)
+			continue
 		}
 		list.Index(i).Field(0).SetString(f.Key)
 		d.value(join(path, f.Key), f.Value, list.Index(i).Field(1))
@@ -239,6 +240,14 @@ func join(path, key string) string {
 		return key
 	}
 	return path + "." + key
+}
+
+// keyName is a key as a path shows it: quoted when it is no plain word.
+func keyName(key string) string {
+	if badID(key) == "" {
+		return key
+	}
+	return strconv.Quote(clip(key))
 }
 
 // clip keeps a value that an error quotes short.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"refbox/engine/register/internal/tree"
+	"refbox/engine/text"
 )
 
 // Source is a register's file as it was read: what it declares, and what it
@@ -74,7 +75,7 @@ func (s *Source) parse(file string, data []byte) (*tree.Value, error) {
 	root, err := tree.Parse(tree.SyntaxOf(file, data), data)
 	var te *tree.Error
 	if errors.As(err, &te) {
-		return nil, &Invalid{Problems: []Problem{{File: file, Line: te.Pos.Line, Column: te.Pos.Col, Message: te.Text}}}
+		return nil, &Invalid{Problems: []Problem{{File: file, Line: te.Pos.Line, Column: te.Pos.Col, Message: text.Line(te.Text)}}}
 	}
 	return root, err
 }
