@@ -211,3 +211,16 @@ func lightColors() map[Color]themeColor {
 		Seat4:         {0x0f6464, 6},
 	}
 }
+
+// RGB returns what a palette entry or a 24-bit colour looks like; false for the
+// terminal's own colour and for a role, which only a theme resolves.
+func (c Color) RGB() (r, g, b uint8, ok bool) {
+	switch c & kindMask {
+	case kindPalette:
+		c = paletteRGB(uint8(c))
+	case kindRGB:
+	default:
+		return 0, 0, 0, false
+	}
+	return uint8(c >> 16), uint8(c >> 8), uint8(c), true
+}
