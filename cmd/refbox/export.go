@@ -13,6 +13,7 @@ import (
 
 	"refbox/engine/event"
 	"refbox/engine/export"
+	"refbox/engine/playback"
 	"refbox/engine/recording"
 	"refbox/engine/text"
 	film "refbox/tui/export"
@@ -20,6 +21,7 @@ import (
 
 type exportOptions struct {
 	cast, report, jsonl, bundle string
+	picture, at                 string
 	size                        string
 	v3, reference               bool
 }
@@ -32,6 +34,7 @@ func newExport(a *app) *cobra.Command {
 		Long: `Writes a recording in other forms; several at once are fine.
 
   --cast    an asciicast of the replay, with the milestones as markers
+  --picture one frame of the replay as SVG, at --at
   --report  one HTML page that needs no network: outcome, ladder, time line, actions
   --jsonl   the log; with --reference as the reference system writes its own
   --bundle  a .tar.gz with a manifest of hashes; every command opens it again
@@ -49,7 +52,9 @@ FILE may be - for standard output.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.cast, "cast", "", "write an asciicast to `FILE`")
-	f.StringVar(&o.size, "size", "120x34", "columns and rows of the cast")
+	f.StringVar(&o.picture, "picture", "", "write one frame as SVG to `FILE`")
+	f.StringVar(&o.at, "at", "100%", "the picture's place on the heat's clock: 50%, 1m30s, 12:30")
+	f.StringVar(&o.size, "size", "120x34", "columns and rows of the cast and of the picture")
 	f.BoolVar(&o.v3, "v3", false, "write asciicast version 3 instead of 2")
 	f.StringVar(&o.report, "report", "", "write an HTML page to `FILE`")
 	f.StringVar(&o.jsonl, "jsonl", "", "write the log to standard output, or with =`FILE` to a file")
@@ -62,18 +67,20 @@ FILE may be - for standard output.`,
 func exportAll(ctx context.Context, a *app, dir string, o exportOptions) error {
 	format := film.Format{V3: o.v3}
 	outputs := 0
-	for _, file := range []string{o.cast, o.report, o.jsonl, o.bundle} {
+	for _, file := range []string{o.cast, o.report, o.jsonl, o.bundle, o.picture} {
 		if file == "-" {
 			outputs++
 		}
 	}
 	switch {
-	case o.cast == "" && o.report == "" && o.jsonl == "" && o.bundle == "":
-		return usageError("nothing to export: give --cast, --report, --jsonl or --bundle\ntry: refbox export --help")
+	case o.cast == "" && o.report == "" && o.jsonl == "" && o.bundle == "" && o.picture == "":
+		return usageError("nothing to export: give --cast, --picture, --report, --jsonl or --bundle\ntry: refbox export --help")
 	case o.reference && o.jsonl == "":
 		return usageError("--reference goes with --jsonl")
 	case o.v3 && o.cast == "":
 		return usageError("--v3 goes with --cast")
+	case o.cast != "" && o.picture != "":
+		return usageError("a cast and a picture are made one at a time")
 	case outputs > 1:
 		return usageError("standard output takes one export")
 	}
@@ -101,6 +108,15 @@ func exportAll(ctx context.Context, a *app, dir string, o exportOptions) error {
 	}
 	if err == nil && o.bundle != "" {
 		err = x.to(o.bundle, func(w io.Writer) (string, error) { return exportBundle(w, rec, dir) })
+	}
+	if err == nil && o.picture != "" {
+		ms, perr := playback.Parse(o.at, playback.Head{MS: rec.Head()})
+		if perr != nil {
+			return usageError("--at: %w", perr)
+		}
+		err = x.to(o.picture, func(w io.Writer) (string, error) { // as for a cast
+			return fmt.Sprintf("a frame at %s", playback.Format(ms)), film.Picture(ctx, w, rec, format.Width, format.Height, ms)
+		})
 	}
 	if err == nil && o.cast != "" {
 		err = x.to(o.cast, func(w io.Writer) (string, error) {

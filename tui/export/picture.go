@@ -6,17 +6,19 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"refbox/engine/recording"
-	"refbox/engine/text"
 	"refbox/tui"
 	"refbox/tui/canvas"
 	"refbox/tui/term"
 )
 
-// Size of a cell in the picture, in its own units. The font's advance is forced to
-// it run by run, so that boxes stay closed whatever font the viewer has.
+// Size of a cell in the picture, in its own units. The size of the font makes the
+// usual monospaced character, 0.6 em, one cell wide; words are placed one by one, so
+// that what is left of a difference does not add up along a line.
 const (
+	fontSize     = 13.3
 	cellW, cellH = 8, 17
 	baseline     = 13
 	margin       = 12
@@ -36,7 +38,7 @@ func Picture(ctx context.Context, w io.Writer, rec *recording.Recording, width, 
 	pw, ph := width*cellW+2*margin, height*cellH+2*margin
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d">`+"\n", pw, ph, pw, ph)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" rx="8" fill="#14181f"/>`+"\n", pw, ph)
-	b.WriteString(`<g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="13" fill="#d7dce4" xml:space="preserve">` + "\n")
+	fmt.Fprintf(&b, `<g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="%.1f">`+"\n", fontSize)
 	for y := range height {
 		drawRow(&b, screen.Line(screen.Len()-height+y), y)
 	}
@@ -45,47 +47,45 @@ func Picture(ctx context.Context, w io.Writer, rec *recording.Recording, width, 
 	return err
 }
 
-// drawRow writes the row's runs of one style: their background, then their text.
+// drawRow writes the row's runs of one style.
 func drawRow(b *bytes.Buffer, cells []canvas.Cell, y int) {
 	for x := 0; x < len(cells); {
-		from, st := x, cells[x].S
-		var s []rune
-		for ; x < len(cells) && cells[x].S == st; x++ {
-			switch r := cells[x].R; {
-			case r == canvas.Cont:
-			case r == 0:
-				s = append(s, ' ')
-			default:
-				s = append(s, r)
-			}
+		from := x
+		for x++; x < len(cells) && cells[x].S == cells[from].S; x++ {
 		}
-		drawRun(b, from, x-from, y, string(s), st)
+		drawRun(b, cells[from:x], from, y)
 	}
 }
 
-func drawRun(b *bytes.Buffer, x, n, y int, s string, st canvas.Style) {
+// drawRun writes a run's background, then its words.
+func drawRun(b *bytes.Buffer, cells []canvas.Cell, x, y int) {
+	st := cells[0].S
 	fg, bg := hex(st.Fg, "#d7dce4"), hex(st.Bg, "")
 	if st.Attr&canvas.Reverse != 0 {
 		fg, bg = hex(st.Bg, "#14181f"), hex(st.Fg, "#d7dce4")
 	}
 	left, top := margin+x*cellW, margin+y*cellH
 	if bg != "" {
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`, left, top, n*cellW, cellH, bg)
-	}
-	blank := true
-	for _, r := range s {
-		blank = blank && r == ' '
-	}
-	if blank {
-		return
+		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`, left, top, len(cells)*cellW, cellH, bg)
 	}
 	weight := ""
 	if st.Attr&canvas.Bold != 0 {
 		weight = ` font-weight="bold"`
 	}
-	fmt.Fprintf(b, `<text x="%d" y="%d" textLength="%d" lengthAdjust="spacingAndGlyphs" fill="%s"%s>`, left, top+baseline, text.Width(s)*cellW, fg, weight)
-	xml.EscapeText(b, []byte(s)) //nolint:errcheck // a buffer takes everything
-	b.WriteString("</text>\n")
+	for i := 0; i < len(cells); i++ {
+		at, word := i, []byte(nil)
+		for ; i < len(cells) && (cells[i].R > ' ' || cells[i].R == canvas.Cont); i++ {
+			if cells[i].R != canvas.Cont {
+				word = utf8.AppendRune(word, cells[i].R)
+			}
+		}
+		if len(word) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, `<text x="%d" y="%d" fill="%s"%s>`, left+at*cellW, top+baseline, fg, weight)
+		xml.EscapeText(b, word) //nolint:errcheck // a buffer takes everything
+		b.WriteString("</text>\n")
+	}
 }
 
 // hex is a colour for SVG; whatever is the terminal's own becomes def.
