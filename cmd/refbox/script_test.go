@@ -9,7 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"refbox": main})
+	testscript.Main(tests{m}, map[string]func(){"refbox": main})
 }
 
 // TestScripts runs the program as a user does. Each script says what it holds.

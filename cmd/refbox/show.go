@@ -127,9 +127,13 @@ func printSummary(a *app, rec *recording.Recording) {
 			fmt.Fprintf(a.out, "%d. %s\n", s.Rank, e.Headline)
 		}
 	}
-	state := w.MatchState
+	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\n", matchState(w), playback.Format(w.ElapsedMS), rec.Path(), rec.Path())
+}
+
+// matchState is a heat's state, and why it ended.
+func matchState(w *world.World) string {
 	if w.FinishReason != nil {
-		state += ": " + *w.FinishReason
+		return w.MatchState + ": " + *w.FinishReason
 	}
-	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\n", state, playback.Format(w.ElapsedMS), rec.Path(), rec.Path())
+	return w.MatchState
 }

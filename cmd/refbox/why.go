@@ -60,6 +60,10 @@ func explain(a *app, rec *recording.Recording, seats []string, asJSON bool) erro
 	if asJSON {
 		return writeJSON(a.out, all)
 	}
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(a.out, "no seat has an outcome: none was ready when the heat was "+matchState(w))
+		return err
+	}
 	for i, e := range all {
 		if i > 0 {
 			fmt.Fprintln(a.out)
