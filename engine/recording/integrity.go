@@ -159,7 +159,11 @@ func (r *Recording) Integrity() Report {
 		out.Findings = append(out.Findings, Finding{Severity: Note, Code: "torn_tail", File: r.log, Line: r.lines + 1, Offset: r.size,
 			Text: fmt.Sprintf("line %d (byte %d) was never finished: %d bytes are left out", r.lines+1, r.size, r.total-r.size)})
 	}
-	if n := len(r.offsets); n > 0 && (!r.head.Over() || r.head.Drain.State == "draining") {
+	switch n := len(r.offsets); {
+	case n == 0 && r.file != nil:
+		out.Stopped = "the log stops before its first event: no seat was ready"
+		note("stopped", r.log, "%s", out.Stopped)
+	case n > 0 && (!r.head.Over() || r.head.Drain.State == "draining"):
 		what := "the heat was " + r.head.MatchState
 		if r.head.Over() {
 			what = "the drain was not finished"
