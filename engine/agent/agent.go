@@ -28,6 +28,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -82,8 +83,8 @@ func (l Login) String() string { return l.User + "@" + l.Addr }
 type Report interface {
 	// Usage is the player's usage so far, cumulative.
 	Usage(Usage)
-	// Note is a remark of the player about itself. It is shown as such and
-	// decides nothing.
+	// Note is a remark of the player about itself. It decides nothing: Run keeps
+	// the first 200 in result.json, and the log, which is the referee's, has none.
 	Note(text string)
 }
 
@@ -154,6 +155,10 @@ func (r Result) Event(agent string) event.Body {
 	return event.AgentFinished{Agent: agent, Source: r.Status.Source(), Success: r.Status == Completed, Detail: detail}
 }
 
+// Hostile is what in the player's own words would have driven a terminal; "" for
+// nothing.
+func (r Result) Hostile() string { return drives(r.Summary[:min(len(r.Summary), summaryLimit)]) }
+
 const summaryLimit = 4 << 10
 
 // Run seats the player: it bounds Play by the seat's deadline, gives a player
@@ -169,7 +174,8 @@ func Run(ctx context.Context, p Player, seat Seat, report Report) (Result, error
 	if report == nil {
 		report = silent{}
 	}
-	r := play(ctx, p, seat, report)
+	noted := &notebook{Report: report, began: time.Now()}
+	r := play(ctx, p, seat, noted)
 	if !r.Status.Known() {
 		r = Result{Status: HarnessError, Summary: fmt.Sprintf("the adapter returned the unknown status %q", r.Status), Usage: r.Usage, Transcript: r.Transcript}
 	}
@@ -180,7 +186,39 @@ func Run(ctx context.Context, p Player, seat Seat, report Report) (Result, error
 	if seat.Dir == "" {
 		return r, nil
 	}
-	return r, WriteResult(seat.Dir, seat, r)
+	return r, writeResult(seat.Dir, seat, r, noted.all())
+}
+
+// notebook keeps a player's notes.
+type notebook struct {
+	Report
+	began time.Time
+
+	mu    sync.Mutex
+	notes []note
+}
+
+// note is a player's remark.
+type note struct {
+	AtMS uint64 `json:"at_ms"` // since the player began
+	Text string `json:"text"`
+}
+
+const maxNotes = 200
+
+func (n *notebook) Note(text string) {
+	n.mu.Lock()
+	if len(n.notes) < maxNotes {
+		n.notes = append(n.notes, note{uint64(time.Since(n.began).Milliseconds()), line(text)})
+	}
+	n.mu.Unlock()
+	n.Report.Note(text)
+}
+
+func (n *notebook) all() []note {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.notes
 }
 
 // play keeps a panicking adapter from taking the heat with it.
@@ -232,14 +270,15 @@ type resultFile struct {
 	Summary       string  `json:"summary"`
 	Usage         Usage   `json:"usage"`
 	Transcript    *string `json:"transcript"`
+	Notes         []note  `json:"notes,omitempty"` // ours: what the player said of itself
 }
 
-// WriteResult writes result.json into dir, through a temporary file and a
+// writeResult writes result.json into dir, through a temporary file and a
 // rename.
-func WriteResult(dir string, seat Seat, r Result) error {
+func writeResult(dir string, seat Seat, r Result, notes []note) error {
 	f := resultFile{
 		SchemaVersion: 1, Agent: seat.Agent, Territory: seat.Territory,
-		Status: r.Status, Summary: clean(r.Summary, summaryLimit), Usage: r.Usage,
+		Status: r.Status, Summary: clean(r.Summary, summaryLimit), Usage: r.Usage, Notes: notes,
 	}
 	if r.Transcript != "" {
 		f.Transcript = &r.Transcript

@@ -83,7 +83,7 @@ func TestRun(t *testing.T) {
 func TestResultFile(t *testing.T) {
 	dir := t.TempDir()
 	r := Result{Status: Completed, Summary: "all \x1b[31mgood\x07", Usage: Usage{ToolCalls: ptr(uint64(3)), ResourceUnits: 1}}
-	if err := WriteResult(dir, Seat{Agent: "ann", Territory: "one"}, r); err != nil {
+	if err := writeResult(dir, Seat{Agent: "ann", Territory: "one"}, r, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, _ := os.ReadFile(filepath.Join(dir, "result.json"))
@@ -103,7 +103,7 @@ func TestResultFile(t *testing.T) {
 	if d := cmp.Diff(want, string(got)); d != "" {
 		t.Fatal(d)
 	}
-	if err := WriteResult(filepath.Join(dir, "nowhere"), Seat{Agent: "ann"}, r); err == nil || !strings.Contains(err.Error(), "ann") {
+	if err := writeResult(filepath.Join(dir, "nowhere"), Seat{Agent: "ann"}, r, nil); err == nil || !strings.Contains(err.Error(), "ann") {
 		t.Fatalf("%v", err)
 	}
 }

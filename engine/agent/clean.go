@@ -26,6 +26,9 @@ func line(s string) string {
 	return cut(text.Line(s[:min(len(s), 2048)]), 512)
 }
 
+// drives says what in s would drive a terminal.
+func drives(s string) string { return new(text.Detector).Scan([]byte(s)) }
+
 // cut bounds s to limit bytes, at a rune's edge.
 func cut(s string, limit int) string {
 	if len(s) <= limit {

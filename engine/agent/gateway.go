@@ -358,15 +358,15 @@ func (c *client) requests(reqs <-chan *ssh.Request) {
 	}
 }
 
-// begin numbers and reports a new action.
+// begin numbers and reports a new action. Command may be hostile.
 func (g *Gateway) begin(channel, machine, command string, session uint64) *action {
 	g.startMu.Lock()
 	defer g.startMu.Unlock()
 	g.actions++
 	a := &action{g: g, number: g.actions, machine: machine, start: time.Now()}
 	g.cfg.Observer.ActionStarted(Action{
-		Number: a.number, Channel: channel, Machine: machine, Command: command,
-		Session: session, SelfReported: channel == ChannelAnnounced,
+		Number: a.number, Channel: channel, Machine: machine, Command: excerptOf(command),
+		Session: session, SelfReported: channel == ChannelAnnounced, Hostile: drives(command),
 	})
 	return a
 }

@@ -30,12 +30,15 @@ const (
 
 // Action is something that a player began to do.
 type Action struct {
-	Number       uint64 // from 1, per seat
-	Channel      string // one of the Channel constants
-	Machine      string
-	Command      string // as on the wire, sanitised, at most 4 KiB
-	Session      uint64 // number of the session's recording; 0 for none
+	Number  uint64 // from 1, per seat
+	Channel string // one of the Channel constants
+	Machine string
+	Command string // as on the wire, sanitised, at most 4 KiB
+	// Session is the number of the session's recording, 0 for none. An announced
+	// action has that of the session that it was announced in.
+	Session      uint64
 	SelfReported bool   // announced by the guest's shell
+	Hostile      string // what in it would have driven a terminal; "" for nothing
 }
 
 // Finish is how an action ended.
@@ -47,6 +50,7 @@ type Finish struct {
 	Output  string // both streams' head and tail, sanitised, at most 4 KiB
 	Bytes   uint64 // of output on the wire
 	Detail  string // why there is no exit, what was refused, what was left out
+	Hostile string // what in its output would have driven a terminal; "" for nothing
 }
 
 // Session is an exec or interactive session that is about to be recorded.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"refbox/engine/text"
 )
 
 // Bounds of a session's cast; what comes after is counted, not kept.
@@ -35,6 +37,9 @@ type record struct {
 	last    []byte    // end of the terminal's output, to see a password prompt
 	secret  bool      // what is typed is a password
 
+	eye     text.Detector // on the output
+	hostile string        // what it found first
+
 	shell     *announcer // of an interactive session
 	inner     *action    // the announced command that runs
 	announced int
@@ -47,6 +52,9 @@ func (r *record) output(stream int, p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.out.add(p)
+	if r.hostile == "" && r.watch == nil {
+		r.hostile = r.eye.Scan(p)
+	}
 	if r.pty {
 		const keep = 160
 		r.last = append(r.last, p[max(0, len(p)-keep):]...)
@@ -168,7 +176,7 @@ func (r *record) announce(a announcement) {
 	case r.announced == announcedLimit:
 		r.act.note("further announced commands are not listed")
 	}
-	r.inner = r.g.begin(ChannelAnnounced, r.act.machine, excerptOf(a.line), r.session)
+	r.inner = r.g.begin(ChannelAnnounced, r.act.machine, a.line, r.session)
 }
 
 func (r *record) endInner(exit *int, detail string) {
@@ -205,8 +213,9 @@ func (r *record) close(exit *int) {
 	}
 	output := r.out.String()
 	if r.watch != nil {
-		output = r.watch.String()
+		output, r.hostile = r.watch.String(), r.watch.hostile
 	}
+	r.act.hostile = r.hostile
 	r.act.finish(exit, output, r.out.total, "")
 }
 
@@ -217,6 +226,7 @@ type action struct {
 	machine string
 	start   time.Time
 	ended   sync.Once
+	hostile string // in its output; set before its finish
 	mu      sync.Mutex
 	detail  string
 }
@@ -248,6 +258,6 @@ func (a *action) finish(exit *int, output string, bytes uint64, detail string) {
 	a.end()
 	a.g.cfg.Observer.ActionFinished(Finish{
 		Number: a.number, Machine: a.machine, Exit: exit, Took: took,
-		Output: output, Bytes: bytes, Detail: line(detail),
+		Output: output, Bytes: bytes, Detail: line(detail), Hostile: a.hostile,
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"refbox/engine/text"
 )
 
 // Bounds of what a session may ask for.
@@ -173,8 +175,8 @@ func (s *session) signal(payload []byte) bool {
 // run is the session's action, from the client's request to its end.
 func (s *session) run(req *ssh.Request, arg string) {
 	g, machine := s.c.g, s.c.machine
-	rec := &record{g: g, pty: s.pty != nil}
-	channel, command := ChannelExec, excerptOf(arg)
+	rec := &record{g: g, pty: s.pty != nil, eye: text.Detector{Screen: s.pty != nil}}
+	channel, command := ChannelExec, arg
 	switch req.Type {
 	case "shell":
 		channel, command = ChannelShell, "shell"

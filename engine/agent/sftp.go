@@ -13,6 +13,8 @@ type sftpWatch struct {
 	seen []string
 	more int  // file operations that did not fit seen
 	lost bool // a packet made no sense; nothing after it is read
+
+	hostile string // what in a name would have driven a terminal
 }
 
 const (
@@ -72,6 +74,7 @@ func (w *sftpWatch) packet() {
 	if !ok {
 		return
 	}
+	w.look(name)
 	op := verb + " " + line(name)
 	switch w.buf[4] {
 	case 3:
@@ -82,6 +85,7 @@ func (w *sftpWatch) packet() {
 		}
 	case 18, 20:
 		if to, _, ok := sftpString(rest); ok {
+			w.look(to)
 			op += " " + line(to)
 		}
 	}
@@ -89,6 +93,12 @@ func (w *sftpWatch) packet() {
 		w.seen = append(w.seen, op)
 	} else {
 		w.more++
+	}
+}
+
+func (w *sftpWatch) look(name string) {
+	if w.hostile == "" {
+		w.hostile = drives(name)
 	}
 }
 

@@ -210,6 +210,9 @@ func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	h.end = nil
 	h.endMu.Unlock()
 	h.desks.Wait()
+	for _, s := range h.seats {
+		s.hostile.close()
+	}
 	if cerr := h.rec.Finish(); cerr != nil && err == nil {
 		err = cerr
 	}

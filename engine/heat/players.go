@@ -89,6 +89,7 @@ func (s *seat) play(ctx context.Context, deadline time.Time) agent.Result {
 	r, err := agent.Run(ctx, s.player, agent.Seat{Territory: s.id(), Agent: a.ID, Model: a.Model, ReasoningEffort: a.ReasoningEffort,
 		Budget: agent.Budget{ResourceUnits: a.Budget.ResourceUnits, MaxCostMicroUSD: a.Budget.MaxCostMicroUSD},
 		Login:  login, Brief: filepath.Join(dir, "brief.md"), Deadline: deadline, Dir: dir}, s)
+	s.hostile.saw(inResult, r.Hostile())
 	if err != nil {
 		r.Summary = strings.TrimSpace(r.Summary + "\n" + err.Error())
 	}
@@ -229,7 +230,8 @@ func (s *seat) Usage(u agent.Usage) {
 	s.heat.say(e)
 }
 
-// Note is a player's remark about itself; it decides nothing.
+// Note is a player's remark about itself. It decides nothing, so it is in its
+// result and not in the referee's log.
 func (s *seat) Note(string) {}
 
 func delta(now, last *uint64) *uint64 {

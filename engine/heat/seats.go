@@ -23,7 +23,6 @@ import (
 	"refbox/engine/arena"
 	"refbox/engine/event"
 	"refbox/engine/probe"
-	"refbox/engine/recording"
 	"refbox/engine/text"
 	"refbox/vm"
 )
@@ -48,6 +47,7 @@ type seat struct {
 	password string
 	dir      string // in the runtime folder
 	failed   *failed
+	hostile  hostile
 
 	playing atomic.Bool
 	usageMu sync.Mutex
@@ -258,7 +258,7 @@ func (s *seat) open(dial agent.Dial) error {
 		names = append(names, m.Name())
 	}
 	var err error
-	s.gateway, err = agent.Open(agent.Config{Machines: names, Dial: dial, Observer: &observer{s: s, casts: map[uint64]*recording.CastWriter{}}, Password: s.password})
+	s.gateway, err = agent.Open(agent.Config{Machines: names, Dial: dial, Observer: &observer{s: s, sessions: map[uint64]*session{}}, Password: s.password})
 	if err != nil {
 		return fmt.Errorf("open the gateway: %w", err)
 	}
@@ -310,8 +310,15 @@ func (h *Heat) open(took time.Duration) error {
 			return fmt.Errorf("brief of %s: %w", s.id(), err)
 		}
 	}
-	_, err := h.Append(bodies...)
-	return err
+	if _, err := h.Append(bodies...); err != nil {
+		return err
+	}
+	for _, s := range h.seats {
+		s.hostile.open(func(where, what string) {
+			h.say(event.HostileOutput{Territory: s.id(), Where: where, Detail: what})
+		})
+	}
+	return nil
 }
 
 // closeDoor ends what the seat's player and the referee do to the machines.

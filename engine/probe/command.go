@@ -58,6 +58,7 @@ func (c *command) Verify(ctx context.Context, a *Attempt) (json.RawMessage, erro
 	err = a.call(ctx, r, a.Seat.c.Machines[0], func(ctx context.Context) (map[string]any, error) {
 		var stderr string
 		evidence, stderr, err = c.run(ctx, a, dir)
+		a.look([]byte(stderr))
 		return map[string]any{"stderr": bounded(stderr, maxShown)}, err
 	})
 	if f := (*Failure)(nil); errors.As(err, &f) && f.Category == Contract {

@@ -52,6 +52,7 @@ func (g Guest) Read(ctx context.Context, path string, limit int) (data []byte, o
 			return map[string]any{"exists": false}, nil
 		}
 		data, ok = b, err == nil
+		g.a.look(b)
 		return map[string]any{"exists": true, "text": bounded(string(b), maxShown), "bytes": len(b)}, err
 	})
 	return data, ok, err
@@ -131,6 +132,8 @@ func (g Guest) run(ctx context.Context, verb string, argv []string, stdin []byte
 	err = g.ask(ctx, verb, req, timeout, func(ctx context.Context, v vm.Guest) (map[string]any, error) {
 		res, err = v.Run(ctx, argv, stdin)
 		res.Stdout, res.Stderr = res.Stdout[:min(len(res.Stdout), maxBody)], res.Stderr[:min(len(res.Stderr), maxBody)]
+		g.a.look(res.Stdout)
+		g.a.look(res.Stderr)
 		return map[string]any{"exit": res.Exit, "stdout": bounded(string(res.Stdout), maxShown), "stderr": bounded(string(res.Stderr), maxShown)}, err
 	})
 	return res, err
@@ -162,6 +165,7 @@ func (g Guest) HTTP(ctx context.Context, method, url string, body []byte, timeou
 			return nil, err
 		}
 		rep = Reply{Status: r.Status, Body: r.Body[:min(len(r.Body), maxBody)], Error: bounded(r.Err, 64)}
+		g.a.look(rep.Body)
 		return httpResponse(rep), nil
 	})
 	return rep, err

@@ -57,6 +57,7 @@ func (a *Attempt) HTTP(ctx context.Context, machine string, port int, method, pa
 		if err != nil {
 			return nil, a.Seat.outsideError(ctx, m, err, &rep)
 		}
+		a.look(rep.Body)
 		return httpResponse(rep), nil
 	})
 	return rep, err

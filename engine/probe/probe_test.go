@@ -289,7 +289,9 @@ func TestEndlessBodyIsBounded(t *testing.T) {
 }
 
 func TestNoRedirectIsFollowed(t *testing.T) {
-	r := newRig(t, func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, "http://127.0.0.1:1/", http.StatusFound) })
+	r := newRig(t, func(w http.ResponseWriter, q *http.Request) {
+		http.Redirect(w, q, "http://127.0.0.1:1/", http.StatusFound)
+	})
 	ev, _, err := r.verify(t, t.Context(), `return {"s": seat.http("GET", "/").status}`)
 	if err != nil || ev != `{"s":302}` {
 		t.Fatal(ev, err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"refbox/engine/text"
 	"refbox/vm"
 )
 
@@ -128,12 +129,24 @@ type Attempt struct {
 	refusal   uint64 // instant before which the last refused probe was seen
 	refused   string
 	lastAt    uint64
+	hostile   string
 }
 
 // Records are the calls so far, oldest first, and how many were dropped from
 // their middle.
 func (a *Attempt) Records() ([]Record, int) {
 	return a.records, a.dropped
+}
+
+// Hostile is what, in what was seen of the seat, would have driven a terminal
+// that showed it; "" for nothing.
+func (a *Attempt) Hostile() string { return a.hostile }
+
+// look looks for that in what a record is going to show.
+func (a *Attempt) look(shown []byte) {
+	if a.hostile == "" {
+		a.hostile = new(text.Detector).Scan(shown[:min(len(shown), 2*maxShown)])
+	}
 }
 
 // Disrupted tells whether the attempt started, stopped or restarted something.

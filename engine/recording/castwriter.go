@@ -66,25 +66,47 @@ func (c *CastWriter) Write(p []byte) (int, error) {
 		c.endFrame(false)
 		c.writeOut()
 	} else if first {
-		select {
-		case c.wake <- struct{}{}:
-		default:
-		}
+		c.rouse()
 	}
 	return len(p), nil
 }
 
 // Resize records a new size of the terminal.
 func (c *CastWriter) Resize(width, height int) {
+	c.entry('r', fmt.Appendf(nil, "%dx%d", width, height))
+}
+
+// Input records what was typed, or came on standard input. P is not cut inside
+// a character.
+func (c *CastWriter) Input(p []byte) { c.entry('i', p) }
+
+// Marker records a remark of ours.
+func (c *CastWriter) Marker(text string) { c.entry('m', []byte(text)) }
+
+// entry records something beside the output.
+func (c *CastWriter) entry(kind byte, data []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || c.full {
+	if c.closed || c.full || len(data) == 0 {
 		return
 	}
+	idle := len(c.frame) == 0 && len(c.buf) == 0
 	c.endFrame(false)
 	c.lastMS = max(c.clock(), c.lastMS)
-	c.line(c.lastMS, 'r', []byte(fmt.Sprintf("%dx%d", width, height)))
-	c.writeOut()
+	c.line(c.lastMS, kind, data)
+	if len(c.buf) > castBuffer {
+		c.writeOut()
+	} else if idle {
+		c.rouse()
+	}
+}
+
+// rouse has what was recorded put into the file soon.
+func (c *CastWriter) rouse() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Flush puts what was recorded into the file.
@@ -112,6 +134,13 @@ func (c *CastWriter) Close() error {
 		c.err = err
 	}
 	return c.err
+}
+
+// ended tells whether the record was closed.
+func (c *CastWriter) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
 }
 
 // endFrame makes a line of the pending output. A character that is cut in two

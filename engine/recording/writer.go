@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -293,7 +294,8 @@ func (w *Writer) flush() {
 		case <-timer.C:
 		}
 		w.mu.Lock()
-		casts := append([]*CastWriter(nil), w.casts...)
+		w.casts = slices.DeleteFunc(w.casts, (*CastWriter).ended)
+		casts := slices.Clone(w.casts)
 		w.mu.Unlock()
 		for _, c := range casts {
 			c.Flush()

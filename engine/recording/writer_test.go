@@ -297,6 +297,10 @@ func TestCastRecordsOnTheHeatsClock(t *testing.T) {
 		c.Flush()
 	}
 	c.Resize(100, 30)
+	c.Input([]byte("ls\r"))
+	c.Marker("a remark")
+	c.Input(nil)
+	c.Flush()
 	r, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -326,6 +330,7 @@ func TestCastRecordsOnTheHeatsClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all strings.Builder
+	var beside []string
 	last := uint64(0)
 	for _, f := range frames {
 		if f.MS < last {
@@ -334,9 +339,12 @@ func TestCastRecordsOnTheHeatsClock(t *testing.T) {
 		last = f.MS
 		if f.Kind == 'o' {
 			all.Write(f.Data)
-		} else if f.Kind != 'r' || string(f.Data) != "100x30" {
-			t.Fatalf("%+v", f)
+		} else {
+			beside = append(beside, string(f.Kind)+" "+string(f.Data))
 		}
+	}
+	if got := strings.Join(beside, ", "); got != "r 100x30, i ls\r, m a remark" {
+		t.Fatalf("beside the output: %q", got)
 	}
 	if got, want := all.String(), "boot\r\ngrüße \x1b[31mred\ufffd\xe2\x82end"; got != strings.ToValidUTF8(want, "\ufffd\ufffd") && got != strings.ToValidUTF8(want, "\ufffd") {
 		t.Fatalf("%q", got)

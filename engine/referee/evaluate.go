@@ -42,7 +42,7 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 
 	e := probe.Evidence{SchemaVersion: 1, Territory: s.id, Milestone: m.ID, Attempt: g.attempts, Verifier: m.File,
 		VerifierSHA256: m.Verifier.SHA256(), StartedMS: at, FinishedMS: s.race.clock(), Attacks: v.attacks}
-	e.Records, e.Dropped = a.Records()
+	e.Records, e.Dropped = s.records(a)
 	g.ended, g.disturbs = time.Now(), v.disturbs
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errPhoto) {
 		return nil // aborted: no verdict
@@ -162,7 +162,7 @@ func (s *seat) recheck(ctx context.Context, but string) string {
 		e := probe.Evidence{SchemaVersion: 1, Territory: s.id, Milestone: m.ID, Attempt: g.attempts, Verifier: m.File,
 			VerifierSHA256: m.Verifier.SHA256(), StartedMS: started, FinishedMS: s.race.clock(), Verdict: "revoked",
 			Category: f.Category, Source: f.Source, Reason: f.Reason}
-		e.Records, e.Dropped = a.Records()
+		e.Records, e.Dropped = s.records(a)
 		path, sha := s.keep(g, m.ID+"-revoked", g.attempts, e)
 		delete(s.passed, m.ID)
 		g.eligible, g.refused = 0, max(g.refused, started)
@@ -206,7 +206,7 @@ func (s *seat) attack(ctx context.Context, m *Milestone, number uint64, v *verdi
 		if f != nil {
 			e.Verdict, e.Category, e.Source = "failed", f.Category, f.Source
 		}
-		e.Records, e.Dropped = a.Records()
+		e.Records, e.Dropped = s.records(a)
 		path, sha := s.keep(s.ladder[m.ID], fmt.Sprintf("%s-%d-attack", m.ID, number), uint64(i+1), e)
 		res.Record = path
 		v.attacks = append(v.attacks, res)
@@ -252,6 +252,16 @@ func (s *seat) fail(m *Milestone, f *probe.Failure, e probe.Evidence, again bool
 	}
 	s.race.append(event.MilestoneFailed{Territory: s.id, Milestone: m.ID, Category: string(f.Category), Detail: f.Reason,
 		Retryable: again, Attempt: g.attempts, Record: g.record, RecordSHA: g.sha, Source: f.Source})
+}
+
+// records takes an attempt's records, and says once that something in a seat's
+// would have driven the terminal of whoever reads them.
+func (s *seat) records(a *probe.Attempt) ([]probe.Record, int) {
+	if what := a.Hostile(); what != "" && !s.hostile {
+		s.hostile = true
+		s.race.append(event.HostileOutput{Territory: s.id, Where: "evidence", Detail: what})
+	}
+	return a.Records()
 }
 
 // keep stores evidence; no path when there is too much of it.

@@ -51,6 +51,7 @@ type seat struct {
 	passed  map[string]*pass
 	ladder  map[string]*rung
 	nudged  time.Time
+	hostile bool // that its evidence was, is in the log
 	durable *instant
 }
 
