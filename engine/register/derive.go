@@ -58,6 +58,8 @@ type model struct {
 	// queues lists the local-first stores that drain into a store, or are it.
 	queues map[string][]string
 	byID   map[string]int // of stores
+
+	accepted map[acceptKey]*acceptanceView
 }
 
 // sides resolves a scenario: side of each node, -1 where it is lost.

@@ -100,16 +100,8 @@ func (e *Explainer) Finding(code Code, storeID string) (Explanation, error) {
 		Rule:   Rule{ru.code, ru.severity, ru.profile(), ru.title, ru.says},
 		Active: !ru.full || m.profile == Full, StoreID: storeID, Evaluations: []Evaluation{},
 	}
-	acceptances := m.acceptances()
-	for i := range m.out.Findings {
-		// Which acceptances are used was settled by the findings themselves.
-		f := &m.out.Findings[i]
-		if a := acceptances[acceptKey{f.Code, f.StoreID}]; a != nil {
-			a.used = true
-		}
-	}
 	r := &report{trace: &out.Evaluations, emit: func(f Finding) {
-		m.accept(&f, acceptances)
+		m.accept(&f)
 		out.Evaluations[len(out.Evaluations)-1].Finding = &f
 	}}
 	switch {
@@ -127,7 +119,7 @@ func (e *Explainer) Finding(code Code, storeID string) (Explanation, error) {
 		for i := range m.estate.Acceptances {
 			if m.estate.Acceptances[i].StoreID == storeID {
 				r.prefix = fmt.Sprintf("estate.acceptances[%d].", i)
-				m.runAcceptance(i, acceptances, r, ru)
+				m.runAcceptance(i, r, ru)
 			}
 		}
 	}

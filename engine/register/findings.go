@@ -153,9 +153,9 @@ func (r *report) conclude(fired bool, because string, f *Finding) {
 // acceptances in their order, then gaps before accepted before notes.
 func (m *model) findings() {
 	var bySeverity [3][]Finding
-	acceptances := m.acceptances()
+	m.accepted = m.acceptances()
 	r := &report{emit: func(f Finding) {
-		m.accept(&f, acceptances)
+		m.accept(&f)
 		i := 2
 		switch f.Severity {
 		case Gap:
@@ -172,7 +172,7 @@ func (m *model) findings() {
 		m.runMigration(i, r, nil)
 	}
 	for i := range m.estate.Acceptances {
-		m.runAcceptance(i, acceptances, r, nil)
+		m.runAcceptance(i, r, nil)
 	}
 	m.out.Findings = make([]Finding, 0, len(bySeverity[0])+len(bySeverity[1])+len(bySeverity[2]))
 	for _, list := range bySeverity {
@@ -211,9 +211,9 @@ func (m *model) runMigration(i int, r *report, only *rule) {
 	}
 }
 
-func (m *model) runAcceptance(i int, all map[acceptKey]*acceptanceView, r *report, only *rule) {
+func (m *model) runAcceptance(i int, r *report, only *rule) {
 	a := &m.estate.Acceptances[i]
-	v := all[acceptKey{a.Code, a.StoreID}]
+	v := m.accepted[acceptKey{a.Code, a.StoreID}]
 	r.store = a.StoreID
 	for k := range rules {
 		if ru := &rules[k]; ru.acceptance != nil && m.wanted(ru, only) {
@@ -249,11 +249,11 @@ func (m *model) acceptances() map[acceptKey]*acceptanceView {
 
 // accept turns a gap that somebody lives with. In the full profile an
 // acceptance that is past its review turns nothing.
-func (m *model) accept(f *Finding, all map[acceptKey]*acceptanceView) {
+func (m *model) accept(f *Finding) {
 	if f.Severity != Gap {
 		return
 	}
-	a := all[acceptKey{f.Code, f.StoreID}]
+	a := m.accepted[acceptKey{f.Code, f.StoreID}]
 	if a == nil {
 		return
 	}

@@ -216,22 +216,16 @@ func TestRules(t *testing.T) {
 		{"A9: the feeder, not the holder", func(c *change) { onlyDump(c); c.copy("app-db-dump").Node = "vps" }, "cell current app-db lose-server", "lost none vps=restore-required,home=lost w0"},
 		{"A9: off-site needs internet", func(c *change) {
 			c.bare()
-			c.app().Primary.Node = "vps"
+			c.app().Primary.Node, c.app().Writers = "vps", nil
 			c.dump("b", "bucket", "nas", "home-egress", 60)
 		}, "cell current app-db lose-uplink", "lost none home=lost,vps=writable w1"},
 		{"A9: internet alone reaches no bucket", func(c *change) { c.bare(); c.dump("b", "bucket", "server", "home-egress", 60) }, "cell current app-db lose-server", "lost none vps=lost,home=lost w0"},
-		{"cell: the operator's side, not the best", func(c *change) { c.app().Primary.Node = "vps"; c.bare() }, "cell current app-db lose-uplink", "lost none home=lost,vps=writable w1"},
+		{"cell: the operator's side, not the best", func(c *change) { c.bare().Primary.Node = "vps"; c.app().Writers = nil }, "cell current app-db lose-uplink", "lost none home=lost,vps=writable w1"},
 		{"cell: the operator's side, not the worst", func(c *change) { c.bare() }, "cell current app-db lose-uplink", "writable none home=writable,vps=lost w1"},
 		{"cell: planned copies are the target's", onlyPlanned, "cell target app-db lose-server", "restore-required 1h vps=restore-required,home=lost w0"},
 		{"cell: and not today's", onlyPlanned, "cell current app-db lose-server", "lost none vps=lost,home=lost w0"},
 		{"worst: of all scenarios", onlyPlanned, "worst", "restore-required lost"},
-		{"A8: restore-required is worse than read-only", func(c *change) {
-			for i := range c.doc.Scenarios {
-				if s := &c.doc.Scenarios[i]; s.ID == "lose-server" {
-					s.Partitions[0].Operator, s.Partitions[1].Operator = false, true
-				}
-			}
-		}, "worst", "restore-required restore-required"},
+		{"A8: restore-required is worse than read-only", (*change).operatorAtHome, "worst", "restore-required restore-required"},
 		{"A11: lost is the target's", onlyPlanned, "scenario lose-server", "0 0 0 2"},
 		{"A11: and counts only lost", func(c *change) { c.bare() }, "scenario lose-server", "0 0 1 2"},
 		{"surviving: writable or readable", func(c *change) {}, "scenario lose-uplink", "2 2 0 2"},
@@ -333,6 +327,16 @@ func onlyDump(c *change) {
 	c.drop("app-db-replica")
 	c.drop("app-db-bucket")
 	c.app().Promotion = nil
+	c.operatorAtHome()
+}
+
+// operatorAtHome puts the operator beside the NAS while the server is gone.
+func (c *change) operatorAtHome() {
+	for i := range c.doc.Scenarios {
+		if s := &c.doc.Scenarios[i]; s.ID == "lose-server" {
+			s.Partitions[0].Operator, s.Partitions[1].Operator = false, true
+		}
+	}
 }
 
 func onlyPlanned(c *change) {
