@@ -4,7 +4,7 @@
 // goes through control.Desk.
 //
 // Guarantees: everything shown is a fold of a recording at the playhead; no
-// frame is drawn when nothing changed, and at most 30 a second when something
+// frame is drawn when nothing changed, and at most 20 a second when something
 // did; nothing steals the cursor or the scroll position when data arrives; the
 // terminal is restored however the program ends.
 package tui
@@ -63,7 +63,11 @@ type Choice struct {
 }
 
 const (
-	frameTime = 33 * time.Millisecond // at most 30 frames a second
+	// The library's renderer wakes that often even when nothing changed, and
+	// copies the frame each time; this many keeps a paused screen of 200×60 below
+	// half a per cent of a core.
+	frameRate = 20
+	frameTime = time.Second / frameRate
 	slowFrame = 100 * time.Millisecond
 	minWidth  = 40
 	minHeight = 12
@@ -163,7 +167,7 @@ func run(ctx context.Context, cfg Config, first screen, in io.Reader, out io.Wri
 		tea.WithAltScreen(), tea.WithInput(in), tea.WithOutput(m.out),
 		// Panics of commands come as messages; the ones of Update and View are
 		// caught below. The library would print them as they are.
-		tea.WithFPS(60), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(),
+		tea.WithFPS(frameRate), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(),
 	)
 	defer func() {
 		if r := recover(); r != nil {
