@@ -55,7 +55,10 @@ type seat struct {
 }
 
 // failed is why a seat is out before the start.
-type failed struct{ source, detail string }
+type failed struct {
+	source, detail string
+	err            error
+}
 
 func (s *seat) id() string { return s.arena.Territory.ID }
 
@@ -106,8 +109,9 @@ func (h *Heat) startSeats(ctx context.Context, runtime string) error {
 				return
 			}
 			if s.failed == nil {
-				s.failed = &failed{"controller", text.Line(err.Error())}
+				s.failed = &failed{source: "controller", detail: text.Line(err.Error())}
 			}
+			s.failed.err = err
 			s.closeDoor()
 			if s.cluster != nil {
 				s.cluster.Close()
@@ -119,11 +123,16 @@ func (h *Heat) startSeats(ctx context.Context, runtime string) error {
 		return context.Cause(ctx)
 	}
 	var all []error
+	same := len(h.seats) > 0
 	for _, s := range h.seats {
 		if s.failed == nil {
 			return nil
 		}
-		all = append(all, fmt.Errorf("%s: %s", s.id(), s.failed.detail))
+		all = append(all, fmt.Errorf("%s: %w", s.id(), s.failed.err))
+		same = same && s.failed.detail == h.seats[0].failed.detail
+	}
+	if same { // as when the host lacks something
+		return fmt.Errorf("no seat could be started: %w", h.seats[0].failed.err)
 	}
 	return fmt.Errorf("no seat could be started: %w", errors.Join(all...))
 }
@@ -196,7 +205,7 @@ func (s *seat) setUp(ctx context.Context, limit time.Duration) error {
 			return fmt.Errorf("set up machine %s: %w", m.Name(), err)
 		}
 		if res.Exit != 0 {
-			s.failed = &failed{"arena", text.Line(fmt.Sprintf("set up machine %s: %s exited with %d: %.500s", m.Name(), guest.Seat[0], res.Exit, res.Stderr))}
+			s.failed = &failed{source: "arena", detail: text.Line(fmt.Sprintf("set up machine %s: %s exited with %d: %.500s", m.Name(), guest.Seat[0], res.Exit, res.Stderr))}
 			return errors.New(s.failed.detail)
 		}
 	}
@@ -221,7 +230,7 @@ func (s *seat) audit(ctx context.Context, limit time.Duration) error {
 				return fmt.Errorf("fog of war: machine %s: %w", m.Name(), err)
 			}
 			if at := strings.TrimSpace(string(res.Stdout)); at != "" {
-				s.failed = &failed{"arena", text.Line(fmt.Sprintf("fog of war: machine %s: %q stands in %.500s", m.Name(), word, at))}
+				s.failed = &failed{source: "arena", detail: text.Line(fmt.Sprintf("fog of war: machine %s: %q stands in %.500s", m.Name(), word, at))}
 				return errors.New(s.failed.detail)
 			}
 		}

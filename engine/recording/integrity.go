@@ -180,6 +180,7 @@ func (r *Recording) Integrity() Report {
 		}
 	}
 	if r.match.Ours() && r.match.End == nil && out.Stopped == "" && len(r.offsets) > 0 {
+		out.Stopped = fmt.Sprintf("the log stops at %d ms, after event %d: the heat was %s, and not closed properly", r.clock, len(r.offsets)-1, r.head.MatchState)
 		note("not_sealed", matchFile, "the heat was not closed properly: match.json does not name the log's last line")
 	}
 	r.missingResults(r.head, note)

@@ -92,7 +92,7 @@ const metaName = "template.json"
 // hundred MiB, and each change of an arena or of the image makes another.
 const keepUnused = 14 * 24 * time.Hour
 
-// prune removes templates that were not used for long. A cluster may still run
+// prune removes templates that were not used for long, and halves of some. A cluster may still run
 // from one only if it was started as long ago.
 func prune(shelf string, now time.Time) error {
 	metas, err := filepath.Glob(filepath.Join(shelf, "*", metaName))
@@ -102,6 +102,21 @@ func prune(shelf string, now time.Time) error {
 			home := filepath.Dir(meta)
 			err = errors.Join(err, os.RemoveAll(home), os.RemoveAll(home+".lock"))
 		}
+	}
+	return errors.Join(err, pruneHalves(shelf))
+}
+
+// pruneHalves removes what was being prepared by processes that died. Who still
+// prepares holds the template's lock.
+func pruneHalves(shelf string) error {
+	halves, err := filepath.Glob(filepath.Join(shelf, "*.tmp-*"))
+	for _, dir := range halves {
+		home, _, _ := strings.Cut(dir, ".tmp-")
+		f, lockErr := os.OpenFile(home+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+		if lockErr == nil && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+		f.Close()
 	}
 	return err
 }
@@ -118,8 +133,8 @@ func room(shelf string, spec vm.Spec) error {
 		need += m.MemoryMiB + 256 // its memory, and what its set-up writes
 	}
 	if free := int(st.Bavail * uint64(st.Bsize) >> 20); free < need {
-		return fmt.Errorf("%w: space: preparing the machines takes up to %d MiB at %s, and %d are free; make room there",
-			vm.ErrMissing, need, shelf, free)
+		return fmt.Errorf("%w in %s: preparing the machines takes up to %d MiB, and %d are free; free some, or set XDG_CACHE_HOME to a folder on a larger disk",
+			unix.ENOSPC, shelf, need, free)
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"golang.org/x/sys/unix"
+
 	"refbox/vm"
 	"refbox/vm/accel"
 	"refbox/vm/image"
@@ -354,8 +356,21 @@ func TestTemplatesAreKeptWhileUsed(t *testing.T) {
 	if tpl.found(filepath.Join(shelf, "none")) {
 		t.Fatal("a template that is not there was found")
 	}
+	// Of two that are being prepared one has lost who prepared it.
+	dead, live := filepath.Join(shelf, "dead.tmp-1"), filepath.Join(shelf, "live.tmp-1")
+	if err := errors.Join(os.Mkdir(dead, 0o700), os.Mkdir(live, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lock(t.Context(), filepath.Join(shelf, "live.lock"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
 	if err := prune(shelf, time.Now()); err != nil {
 		t.Fatal(err)
+	}
+	if exists(dead) || !exists(live) {
+		t.Errorf("dead half: %v, live half: %v", exists(dead), exists(live))
 	}
 	if !exists(used) || exists(unused) {
 		t.Errorf("used: %v, unused: %v", exists(used), exists(unused))
@@ -368,8 +383,8 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec.Machines[0].MemoryMiB = 1 << 40
-	if err := room(t.TempDir(), spec); !errors.Is(err, vm.ErrMissing) {
-		t.Errorf("got %v, want ErrMissing", err)
+	if err := room(t.TempDir(), spec); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("got %v, want ENOSPC", err)
 	}
 }
 
