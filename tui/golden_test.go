@@ -12,17 +12,21 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"refbox/engine/arena"
+	"refbox/engine/event"
 	"refbox/engine/recording"
 	"refbox/tui/canvas"
 )
 
 var update = flag.Bool("update", false, "write the golden frames anew")
 
+// testdata is where the golden frames are, wherever a test goes.
+var testdata, _ = filepath.Abs("testdata")
+
 // golden compares a frame with testdata/name.txt. The escape character is written
 // as ␛, so that the files are text.
 func golden(t *testing.T, name, frame string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
+	path := filepath.Join(testdata, name+".txt")
 	got := strings.ReplaceAll(frame, "\x1b", "␛") + "\n"
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
@@ -168,6 +172,21 @@ func TestGoldenBare(t *testing.T) {
 	d = replayOf(t, foreign, 120, 34, plainOutput())
 	d.goTo("7s")
 	golden(t, "foreign-120x34", d.m.View())
+}
+
+// A live heat, and the question before it is left.
+func TestGoldenLive(t *testing.T) {
+	x := startTape(t, demoArena())
+	x.begin()
+	x.middle()
+	x.add(7200, event.ConsoleAttached{Territory: demoSeats[1], Machine: "main", Author: "ann"})
+	t.Chdir(filepath.Dir(x.dir)) // the question names the folder
+	d := watchOf(t, filepath.Base(x.dir), 80, 24, plainOutput(), Desk{Desk: &fakeDesk{}, Author: "ann", Owned: true})
+	fits(t, d.m.View(), 80, 24)
+	golden(t, "live-80x24", d.m.View())
+	d.press("q")
+	fits(t, d.m.View(), 80, 24)
+	golden(t, "leave-80x24", d.m.View())
 }
 
 // In ASCII no byte beyond printable ASCII is written, on any screen.

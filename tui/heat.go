@@ -281,10 +281,10 @@ func (h *heat) askToLeave(m *model) bool {
 	}
 	m.dialog = &dialog{
 		title: "The heat is live",
-		lines: []string{"Leaving the screen need not end the race."},
+		lines: []string{"Leaving the screen need not end the race. To see it again:", "refbox watch " + text.Line(h.rec.Path())},
 		answers: []answer{
 			{"e", "end the heat now", func(m *model) tea.Cmd { m.choice.EndHeat = true; return tea.Quit }},
-			{"l", "leave it running: refbox watch " + h.rec.Path(), func(*model) tea.Cmd { return tea.Quit }},
+			{"l", "leave it running", func(*model) tea.Cmd { return tea.Quit }},
 			{"esc", "stay", nil},
 		},
 	}

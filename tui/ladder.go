@@ -1,0 +1,230 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	"refbox/engine/text"
+	"refbox/engine/world"
+	"refbox/tui/canvas"
+)
+
+// pointsOf are a rung's points; "" where they are not known: without a manifest
+// only a pass tells them.
+func (h *heat) pointsOf(r world.Rung) string {
+	if h.manifest == nil && r.State != world.RungPassed {
+		return ""
+	}
+	return fmt.Sprint(r.Points)
+}
+
+// drawLadder draws the rungs with the points, and below them what blocks the
+// next one.
+func (h *heat) drawLadder(c canvas.Canvas, seat *world.Seat) {
+	w, rows := c.Size()
+	if rows == 0 {
+		return
+	}
+	rungs := h.about(seat.ID).rungs
+	if len(rungs) == 0 && conquest(seat) {
+		h.drawSurvival(c, seat)
+		return
+	}
+	total := uint64(0)
+	for _, r := range rungs {
+		total += r.Points
+	}
+	score := fmt.Sprintf("%d/%d", seat.Points, total)
+	if h.manifest == nil {
+		score = fmt.Sprint(seat.Points)
+	}
+	right := c.PutRight(w-1, 0, w-2, score, canvas.Fg(canvas.Title).With(canvas.Bold))
+	x := 1
+	for i, r := range rungs {
+		m := rungMark(r.State)
+		label := string(m.shape) + h.pointsOf(r)
+		more := 0
+		if i < len(rungs)-1 {
+			more = 2 // room to say that there are more
+		}
+		if x+text.Width(label)+more > right-1 {
+			c.Put(x, 0, "…", canvas.Fg(canvas.Dim))
+			break
+		}
+		st := m.style
+		if r.State == world.RungPassed || r.State == world.RungFailing {
+			st = st.With(canvas.Bold)
+		}
+		x = c.Put(x, 0, label, st) + 1
+	}
+	if rows > 1 {
+		h.drawBlocker(c.Sub(canvas.Rect{X: 1, Y: 1, W: w - 2, H: rows - 1}), seat)
+	}
+}
+
+// conquest says that the seat is one of a conquest: what counts is survival.
+func conquest(s *world.Seat) bool {
+	return s.CompetitorState == "" && (s.LastHealth != nil || s.State != "" && s.State != "provisioning")
+}
+
+// drawSurvival shows how a seat of a conquest stands.
+func (h *heat) drawSurvival(c canvas.Canvas, seat *world.Seat) {
+	w, _ := c.Size()
+	mark, st := '✓', canvas.Fg(canvas.Ok)
+	switch seat.State {
+	case "healthy":
+	case "eliminated":
+		mark, st = '✗', canvas.Fg(canvas.Bad)
+	default:
+		mark, st = '◐', canvas.Fg(canvas.Warn)
+	}
+	right := c.PutRight(w-1, 0, w/2, fmt.Sprintf("%d resources", seat.Resources), canvas.Fg(canvas.Title).With(canvas.Bold))
+	c.PutFit(1, 0, right-2, fmt.Sprintf("%c %s", mark, seat.State), st)
+	line := fmt.Sprintf("%d good probes", seat.UptimeTicks)
+	if seat.DegradedMS > 0 {
+		line += ", degraded for " + span(seat.DegradedMS)
+	}
+	switch health := seat.LastHealth; {
+	case seat.EliminationDetail != nil:
+		line, st = *seat.EliminationDetail, canvas.Fg(canvas.Bad)
+	case health != nil && !health.Healthy:
+		line, st = firstLine(health.Detail), canvas.Fg(canvas.Bad)
+	default:
+		st = canvas.Fg(canvas.Text)
+	}
+	c.PutFit(1, 1, w-2, line, st)
+}
+
+// drawRungList lists the milestones with their names, where there is room but no
+// picture of the arena.
+func (h *heat) drawRungList(c canvas.Canvas, seat *world.Seat) {
+	w, rows := c.Size()
+	rungs := h.about(seat.ID).rungs
+	if len(rungs) == 0 {
+		c.PutFit(1, 0, w-2, "this recording shows no topology", canvas.Fg(canvas.Dim))
+		return
+	}
+	names := rungNames(rungs, w)
+	for y := 0; y < rows && y < len(rungs); y++ {
+		h.drawRung(c, y, names, rungs[y])
+	}
+}
+
+// rungNames is the width of the column of names, in w columns.
+func rungNames(rungs []world.Rung, w int) int {
+	n := 0
+	for _, r := range rungs {
+		n = max(n, text.Width(r.ID))
+	}
+	return min(n, w*3/5)
+}
+
+// drawRung draws a milestone's row: state, name, points, when or why not.
+func (h *heat) drawRung(c canvas.Canvas, y, names int, r world.Rung) {
+	w, _ := c.Size()
+	m := rungMark(r.State)
+	c.Set(1, y, m.shape, m.style.With(canvas.Bold))
+	c.PutFit(3, y, names, r.ID, canvas.Fg(canvas.Text))
+	c.PutRight(3+names+4, y, 3, h.pointsOf(r), canvas.Fg(canvas.Dim))
+	room := w - 1 - (3 + names + 6)
+	c.PutFit(3+names+6, y, room, h.rungDetail(r, room < 16), m.style)
+}
+
+// rungDetail is a rung's story in a line, or in a word.
+func (h *heat) rungDetail(r world.Rung, brief bool) string {
+	m := r.Milestone
+	word := rungMark(r.State).word
+	if m == nil {
+		return word
+	}
+	tries := ""
+	if m.Attempts > 1 {
+		tries = fmt.Sprintf(" after %d attempts", m.Attempts)
+	}
+	switch {
+	case !brief:
+	case r.State == world.RungPassed:
+		return clockShort(m.PassedMS)
+	case r.State == world.RungFailing:
+		return fmt.Sprintf("×%d", m.Failures)
+	case r.State == world.RungVerifying:
+		return span(h.now - min(h.now, m.StartedMS))
+	}
+	switch r.State {
+	case world.RungPassed:
+		return "passed " + clock(m.PassedMS) + tries
+	case world.RungRevoked:
+		return word
+	case world.RungFailing:
+		return fmt.Sprintf("%s ×%d: %s", word, m.Failures, firstLine(m.Failure.Detail))
+	case world.RungVerifying:
+		return "verifying " + span(h.now-min(h.now, m.StartedMS))
+	}
+	return word
+}
+
+// drawBlocker says what keeps the seat: the referee's attack, the run of equal
+// failures folded to one line, or what is being verified. The note is the
+// number, the words wrap into the rows that there are.
+func (h *heat) drawBlocker(c canvas.Canvas, seat *world.Seat) {
+	w, rows := c.Size()
+	line, note, st := h.blocker(seat)
+	room := w
+	if note != "" {
+		room = c.PutRight(w, 0, w, note, canvas.Fg(canvas.Dim)) - 1
+	}
+	if rows < 2 || text.Width(line) <= room {
+		c.PutFit(0, 0, room, line, st)
+		return
+	}
+	first := text.Wrap(line, max(1, room))[0]
+	c.Put(0, 0, first, st)
+	rest := text.Wrap(strings.TrimSpace(strings.TrimPrefix(line, first)), w)
+	for y := 1; y < rows && y <= len(rest); y++ {
+		l := rest[y-1]
+		if y == rows-1 && y < len(rest) {
+			l += text.Ellipsis
+		}
+		c.PutFit(0, y, w, l, st)
+	}
+}
+
+func (h *heat) blocker(seat *world.Seat) (line, note string, st canvas.Style) {
+	about := h.about(seat.ID)
+	attacks := seat.RunningAttacks()
+	over := h.world.Over()
+	switch {
+	case seat.Unavailable != nil:
+		return "unavailable: " + seat.Unavailable.Detail, clock(seat.Unavailable.MS), canvas.Fg(canvas.Bad)
+	case seat.DurableAtMS != nil:
+		at := *seat.DurableAtMS
+		if seat.Durable != nil {
+			at = seat.Durable.At
+		}
+		return "durable", clock(at), canvas.Fg(canvas.Ok)
+	case len(attacks) > 0 && !over:
+		a := attacks[len(attacks)-1]
+		return "attack: " + a.Attack, span(h.now - min(h.now, a.StartMS)), canvas.Fg(canvas.Warn)
+	case about.blocked:
+		b := about.blocker
+		note = span(b.For(h.world))
+		if b.Count > 1 {
+			note = fmt.Sprintf("×%d %s", b.Count, note)
+		}
+		return b.Milestone + ": " + firstLine(b.Detail), note, canvas.Fg(canvas.Bad)
+	}
+	for _, r := range about.rungs {
+		switch {
+		case over && r.State != world.RungPassed:
+			return r.ID + ": not reached", "", canvas.Fg(canvas.Dim)
+		case r.State == world.RungVerifying && r.Milestone != nil:
+			return "verifying " + r.ID, span(h.now - min(h.now, r.Milestone.StartedMS)), canvas.Fg(canvas.Accent)
+		}
+	}
+	for _, r := range about.rungs {
+		if r.State == world.RungPending || r.State == world.RungRevoked {
+			return "next " + r.ID, "", canvas.Fg(canvas.Dim)
+		}
+	}
+	return "", "", canvas.Fg(canvas.Dim)
+}
