@@ -86,6 +86,8 @@ type copyView struct {
 	holder  int // -1: none of our nodes
 	offsite bool
 	uplink  bool
+	noted   []string // see note
+	notedBy int
 }
 
 func newModel(in *Document, estate *Estate, on Date, profile Profile) *model {

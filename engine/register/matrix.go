@@ -1,10 +1,5 @@
 package register
 
-import (
-	"fmt"
-	"strings"
-)
-
 // verdict is what becomes of a store on one side, and by which rule of
 // reference/register-and-failure-model.md 1.3.
 type verdict struct {
@@ -112,39 +107,62 @@ func (v *storeView) judge(scenario int, posture Posture, sides []bench, out []ve
 	}
 }
 
-// told are a verdict's minutes and notes.
+// told are a verdict's minutes and notes. Cells of one store share the notes
+// that a single copy gives.
 func (v *storeView) told(d verdict) (*float64, []string) {
 	switch d.rule {
 	case rulePromotes:
-		return &v.s.Promotion.Minutes, []string{v.copies[d.copies[0]].ID + " promotes itself here."}
+		return &v.s.Promotion.Minutes, v.copies[d.copies[0]].note(d.rule)
 	case ruleReads:
 		c := &v.copies[d.copies[0]]
-		var minutes *float64
 		if p := v.s.Promotion; p != nil && p.From == c.ID {
-			minutes = &p.Minutes
+			return &p.Minutes, c.note(d.rule)
 		}
-		return minutes, []string{c.ID + " keeps serving reads here; writes resume once a human promotes it."}
+		return nil, c.note(d.rule)
 	case ruleRebuild:
 		return nil, []string{v.s.Rebuild.Procedure}
 	case ruleRestore:
-		var minutes *float64
-		if last := v.s.LastDrill; last != nil && last.Outcome == Pass {
-			minutes = last.MeasuredMinutes
-		} else if v.s.Objectives != nil {
-			minutes = &v.s.Objectives.RTOMinutes
-		}
 		if len(d.copies) == 1 {
-			return minutes, []string{fmt.Sprintf("Only %s is reachable; recovery here means restoring it.", v.copies[d.copies[0]].ID)}
+			return v.restoring(), v.copies[d.copies[0]].note(d.rule)
 		}
 		ids := make([]string, len(d.copies))
 		for i, j := range d.copies {
 			ids[i] = v.copies[j].ID
 		}
-		return minutes, []string{"Only restorable copies are reachable (" + strings.Join(ids, ", ") + "); recovery here means restoring one."}
+		return v.restoring(), []string{"Only restorable copies are reachable (" + list(ids) + "); recovery here means restoring one."}
 	case ruleNothing:
 		return nil, []string{noCopyReachable}
 	}
 	return nil, noNotes
+}
+
+// restoring is how long a restore takes: as measured, else as promised.
+func (v *storeView) restoring() *float64 {
+	if last := v.s.LastDrill; last != nil && last.Outcome == Pass {
+		return last.MeasuredMinutes
+	}
+	if v.s.Objectives != nil {
+		return &v.s.Objectives.RTOMinutes
+	}
+	return nil
+}
+
+// note is what a copy alone has a cell say; a copy is decided by one rule
+// nearly always, so the last is kept.
+func (c *copyView) note(rule int) []string {
+	if c.noted == nil || c.notedBy != rule {
+		text := ""
+		switch rule {
+		case rulePromotes:
+			text = c.ID + " promotes itself here."
+		case ruleReads:
+			text = c.ID + " keeps serving reads here; writes resume once a human promotes it."
+		default:
+			text = "Only " + c.ID + " is reachable; recovery here means restoring it."
+		}
+		c.noted, c.notedBy = []string{text}, rule
+	}
+	return c.noted
 }
 
 // matrix derives the cells of both postures, and what scenarios and stores sum

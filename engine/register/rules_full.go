@@ -37,12 +37,12 @@ func concurrentWriters(v *storeView, r *report) {
 		c := &v.cells[1][i]
 		sc := &v.m.out.Scenarios[i]
 		r.scenario = &sc.ID
-		if r.trace != nil {
+		if r.trace != nil { // there are many scenarios: make nothing for nobody
 			r.seeAt(fmt.Sprintf("matrix: current, %s, %s: concurrentWriters", v.s.ID, sc.ID), c.ConcurrentWriters)
 		}
 		if c.ConcurrentWriters > 1 {
 			r.fire("\"%s\" leaves %d sides of %s writable at once.", sc.Name, c.ConcurrentWriters, v.s.Name)
-		} else {
+		} else if r.trace != nil {
 			r.no("\"%s\" leaves %d side(s) writable", sc.Name, c.ConcurrentWriters)
 		}
 	}

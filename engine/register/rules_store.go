@@ -223,7 +223,7 @@ func lostInScenario(v *storeView, r *report) {
 		}
 		if gone {
 			r.fire("\"%s\" destroys %s, and every copy of %s that runs today is on it. The data is gone, not merely unreachable.%s", sc.Name, list(sc.LostNodes), v.s.Name, v.planned)
-		} else {
+		} else if r.trace != nil {
 			r.no("\"%s\" leaves %s", sc.Name, survivor)
 		}
 	}
