@@ -208,4 +208,7 @@ func (s *Source) name(doc *Document, facts *Estate) {
 	if v := s.root.Get("source"); v != nil && v.Kind == tree.String {
 		doc.Source = v.Text
 	}
+	if _, bad := forbidden(doc.Source); bad {
+		doc.Source = text.Line(doc.Source)
+	}
 }
