@@ -140,18 +140,17 @@ func realBox(t *testing.T) *box {
 
 // unprepared gives the box a cache of its own that has the user's image and no
 // prepared state.
-func (b *box) unprepared() {
+func (b *box) unprepared(cache string) {
 	b.t.Helper()
-	cache := b.env["XDG_CACHE_HOME"]
-	b.env["XDG_CACHE_HOME"] = b.path("unprepared")
-	if err := os.MkdirAll(b.path("unprepared", "refbox"), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(cache, "refbox"), 0o755); err != nil {
 		b.t.Fatal(err)
 	}
 	for _, name := range []string{"image", "accel"} {
-		if err := os.Symlink(filepath.Join(cache, "refbox", name), b.path("unprepared", "refbox", name)); err != nil {
+		if err := os.Symlink(filepath.Join(b.env["XDG_CACHE_HOME"], "refbox", name), filepath.Join(cache, "refbox", name)); err != nil {
 			b.t.Fatal(err)
 		}
 	}
+	b.env["XDG_CACHE_HOME"] = cache
 }
 
 func (b *box) path(elem ...string) string { return filepath.Join(append([]string{b.root}, elem...)...) }

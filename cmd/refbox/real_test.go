@@ -72,7 +72,7 @@ var moments = []moment{
 func (b *box) reach(m moment, dir string, part float64) *process {
 	b.t.Helper()
 	if m.fresh {
-		b.unprepared()
+		b.unprepared(b.path("unprepared"))
 	}
 	p := b.start(append([]string{"run", "primary-failover", "--headless", "--output", dir}, m.args...)...)
 	from := p.output

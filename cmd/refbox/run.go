@@ -170,9 +170,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 		}
 	}
 	progress.done()
-	for _, n := range pkg.Notes {
-		fmt.Fprintln(a.err, "note: "+text.Line(n.String()))
-	}
+	printNotes(a, pkg, rec)
 	if screen {
 		choice, err := tui.Watch(ctx, screenConfig(a), rec, tui.Desk{Desk: h, Author: author(), Owned: true}, a.in, a.out)
 		switch {
@@ -215,6 +213,25 @@ func vacant(dir string) error {
 		return brokenError(fmt.Errorf("%s already holds a heat; choose another folder, or replay it: refbox replay %s", dir, dir))
 	}
 	return nil
+}
+
+// printNotes says what a reader of the heat must know: what the manifest asks for
+// in vain, and for each seat who plays it when that is not who the manifest says.
+func printNotes(a *app, pkg *arena.Package, rec *recording.Recording) {
+	for _, n := range pkg.Notes {
+		if n.Territory == "" {
+			fmt.Fprintln(a.err, "note: "+text.Line(n.Text))
+		}
+	}
+	m := rec.Match()
+	if m == nil {
+		return
+	}
+	for _, s := range m.Seats {
+		if s.Note != "" {
+			fmt.Fprintf(a.err, "note: %s: %s\n", s.Territory, s.Note)
+		}
+	}
 }
 
 // goesOn says what happens to a heat whose screen was left.

@@ -109,7 +109,9 @@ func printEvents(ctx context.Context, a *app, rec *recording.Recording, ended <-
 		case <-ctx.Done():
 			return
 		case <-changed:
-			if ended == nil && !rec.Live() && rec.Complete() {
+			// A log is there before its writer has the lock, match.json is not.
+			begun := rec.Len() > 0 || rec.Match() != nil
+			if ended == nil && begun && !rec.Live() && rec.Complete() {
 				more()
 				return
 			}

@@ -47,7 +47,7 @@ func watch(ctx context.Context, a *app, dir string, lines bool) error {
 		return ctx.Err()
 	}
 	d := tui.Desk{Author: author()}
-	if rec.Live() {
+	if rec.Live() || rec.Len() == 0 { // a folder is there before its lock is
 		d.Desk = distant(deskSocket(dir))
 	}
 	return leaveScreen(tui.Watch(ctx, screenConfig(a), rec, d, a.in, a.out))
