@@ -54,6 +54,10 @@
 //	guest.run(argv, stdin="", timeout=10) struct(exit, stdout, stderr)
 //	guest.sync()
 //
+// A run of a function takes at most 500,000 steps and 64 MiB for what it builds in
+// one go (bounds.go); for that, calls take no *args or **kwargs, and += and its kin
+// change names only.
+//
 // Promises: every call leaves a Record with request, bounded and sanitised
 // response, instants, and what root could forge; a failure has a category and
 // says who is charged; a transport failure is retried inside the call and never

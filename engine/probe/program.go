@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 )
 
 const (
-	maxSource   = 256 << 10
-	maxSteps    = 20_000_000 // about a second of pure computing
+	maxSource   = 64 << 10
+	maxSteps    = 500_000 // some tenths of a second of pure computing
 	loadTimeout = 5 * time.Second
 	maxAttacks  = 16
 )
@@ -55,7 +56,14 @@ func loadStarlark(name string, src []byte) (Verifier, error) {
 	sum := sha256.Sum256(src)
 	p := &program{name: name, sha: hex.EncodeToString(sum[:])}
 	globals := predeclared()
-	_, prog, err := starlark.SourceProgramOptions(&syntax.FileOptions{}, name, src, globals.Has)
+	file, err := (&syntax.FileOptions{}).Parse(name, src, 0)
+	if err == nil {
+		err = rewrite(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("verifier does not compile: %w", err)
+	}
+	prog, err := starlark.FileProgram(file, globals.Has)
 	if err != nil {
 		return nil, fmt.Errorf("verifier does not compile: %w", err)
 	}
@@ -126,6 +134,8 @@ func attacksOf(v starlark.Value) ([]*attack, error) {
 func newThread(ctx context.Context, name string) (t *starlark.Thread, stop func()) {
 	t = &starlark.Thread{Name: name, Print: func(*starlark.Thread, string) {}}
 	t.SetMaxExecutionSteps(maxSteps)
+	left := maxMemory
+	t.SetLocal(localBudget, &left)
 	done := context.AfterFunc(ctx, func() { t.Cancel("out of time") })
 	return t, func() { done() }
 }
@@ -239,7 +249,7 @@ func runOf(t *starlark.Thread) (*running, error) {
 }
 
 func predeclared() starlark.StringDict {
-	return starlark.StringDict{
+	globals := starlark.StringDict{
 		"require":    starlark.NewBuiltin("require", require),
 		"fail":       starlark.NewBuiltin("fail", fail),
 		"eventually": starlark.NewBuiltin("eventually", eventually),
@@ -247,6 +257,8 @@ func predeclared() starlark.StringDict {
 		"struct":     starlark.NewBuiltin("struct", starlarkstruct.Make),
 		"json":       starjson.Module,
 	}
+	maps.Copy(globals, guards())
+	return globals
 }
 
 func require(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
