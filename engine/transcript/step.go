@@ -181,6 +181,7 @@ const (
 	PartCode                    // a program's text; Label is the language
 	PartInput                   // the call's arguments as JSON
 	PartPath                    // a file that the tool worked on
+	PartQuery                   // what a search looked for, or a page's address
 	PartOld                     // the text an edit looks for
 	PartNew                     // the text it puts there, or a file's whole new text
 	PartPatch                   // a unified diff or apply_patch text
@@ -191,7 +192,7 @@ const (
 	PartSealed                  // encrypted or redacted content, named only
 )
 
-var roleNames = [...]string{"message", "reasoning", "description", "command", "code", "input", "path", "old", "new", "patch", "output", "error", "data", "media", "sealed"}
+var roleNames = [...]string{"message", "reasoning", "description", "command", "code", "input", "path", "query", "old", "new", "patch", "output", "error", "data", "media", "sealed"}
 
 func (r Role) String() string { return name(roleNames[:], int(r)) }
 
@@ -215,6 +216,8 @@ type Full struct {
 	Model string
 	// WorkDir is where the command ran, sanitised; "" when the record does not say.
 	WorkDir string
+	// ReferenceKind is what the reference's analysis called the action; "" elsewhere.
+	ReferenceKind string
 	// Usage that was charged with this step; nil when none was.
 	Usage *Usage
 }

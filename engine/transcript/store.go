@@ -1,0 +1,166 @@
+package transcript
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// blob is an open file.
+type blob interface {
+	io.ReaderAt
+	io.Closer
+	Stat() (fs.FileInfo, error)
+}
+
+// store is the folder that a transcript lies in. Names are slash-separated and
+// stay inside; nothing but plain files is opened.
+type store struct {
+	fsys fs.FS
+	root *os.Root // nil for a tree in memory
+	dir  string   // of the root on disk
+	also io.Closer
+}
+
+const (
+	maxInMemory = 256 << 20 // of a file whose tree cannot read at an offset
+	maxListed   = 200_000   // names of a folder
+)
+
+// openStore finds the folder of a path: its own when it is one, else the one
+// that holds it; name is "." or the file's in it.
+func openStore(name string) (s *store, in string, err error) {
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return nil, "", err
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return nil, "", err
+	}
+	dir, in := real, "."
+	if !info.IsDir() {
+		if !info.Mode().IsRegular() {
+			return nil, "", fmt.Errorf("%s is not a plain file: save it as one and open that", name)
+		}
+		dir, in = filepath.Dir(real), filepath.Base(real)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	return &store{fsys: root.FS(), root: root, dir: dir}, in, nil
+}
+
+func (s *store) close() error {
+	var err error
+	if s.also != nil {
+		err = s.also.Close()
+	}
+	if s.root != nil {
+		err = errors.Join(err, s.root.Close())
+	}
+	return err
+}
+
+func (s *store) stat(name string) (fs.FileInfo, error) {
+	if s.fsys == nil || !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: fmt.Sprintf("%q", name), Err: fs.ErrNotExist}
+	}
+	return fs.Stat(s.fsys, name)
+}
+
+func (s *store) open(name string) (blob, error) {
+	info, err := s.stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a plain file")}
+	}
+	f, err := s.fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	if b, ok := f.(blob); ok {
+		return b, nil
+	}
+	defer f.Close()
+	if info.Size() > maxInMemory {
+		return nil, fmt.Errorf("%s: larger than %d MiB in a tree that cannot be read at an offset", name, maxInMemory>>20)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxInMemory))
+	if err != nil {
+		return nil, err
+	}
+	return memory{bytes.NewReader(data), info}, nil
+}
+
+// memory is a file in memory.
+type memory struct {
+	*bytes.Reader
+	info fs.FileInfo
+}
+
+func (m memory) Stat() (fs.FileInfo, error) { return m.info, nil }
+func (m memory) Close() error               { return nil }
+
+// read returns a file's bytes, at most limit of them.
+func (s *store) read(name string, limit int64) ([]byte, error) {
+	b, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	return io.ReadAll(io.NewSectionReader(b, 0, limit))
+}
+
+// list is the names in a folder, sorted, folders with a slash at the end.
+func (s *store) list(dir string) []string {
+	if s.fsys == nil {
+		return nil
+	}
+	entries, err := fs.ReadDir(s.fsys, dir)
+	if err != nil {
+		return nil
+	}
+	names := make([]string, 0, min(len(entries), maxListed))
+	for _, e := range entries[:min(len(entries), maxListed)] {
+		name := e.Name()
+		if e.IsDir() {
+			name += "/"
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func (s *store) isFile(name string) bool {
+	info, err := s.stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (s *store) isDir(name string) bool {
+	info, err := s.stat(name)
+	return err == nil && info.IsDir()
+}
+
+// stem is a file's name without its folder and its last extension.
+func stem(name string) string {
+	base := path.Base(name)
+	return strings.TrimSuffix(base, path.Ext(base))
+}
+
+func sizeOf(b blob) int64 {
+	info, err := b.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
