@@ -39,7 +39,7 @@ func (o overlay) Open(name string) (fs.File, error) {
 }
 
 // bundledScript is a bundled player's script without its pauses.
-func bundledScript(t *testing.T, name string) string {
+func bundledScript(t testing.TB, name string) string {
 	t.Helper()
 	b, err := fs.ReadFile(assets.Arenas(), "primary-failover/players/"+name+".sh")
 	if err != nil {
@@ -50,7 +50,7 @@ func bundledScript(t *testing.T, name string) string {
 
 // pkg is the bundled primary-failover with quick ticks and the given scripts, one
 // per seat.
-func pkg(t *testing.T, scripts ...string) *arena.Package {
+func pkg(t testing.TB, scripts ...string) *arena.Package {
 	t.Helper()
 	p, err := arena.Load("primary-failover")
 	if err != nil {
@@ -86,7 +86,7 @@ func after(d time.Duration, script string) string {
 func driver() *sim.Driver { return sim.New(sim.Config{Programs: failover.Programs()}) }
 
 // runtimeFolder is short, since sockets may lie in it, and empty at the end.
-func runtimeFolder(t *testing.T) string {
+func runtimeFolder(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rt")
 	if err != nil {
@@ -106,7 +106,7 @@ type finished struct {
 }
 
 // race runs a heat on simulated machines and opens what it recorded.
-func race(t *testing.T, d vm.Driver, p *arena.Package) finished {
+func race(t testing.TB, d vm.Driver, p *arena.Package) finished {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "heat")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -118,7 +118,7 @@ func race(t *testing.T, d vm.Driver, p *arena.Package) finished {
 	return finished{res, open(t, dir)}
 }
 
-func open(t *testing.T, dir string) *recording.Recording {
+func open(t testing.TB, dir string) *recording.Recording {
 	t.Helper()
 	rep, err := recording.Verify(t.Context(), dir)
 	if err != nil {
@@ -144,7 +144,7 @@ func logOf(dir string) string {
 }
 
 // of are the recorded events of one kind.
-func of[T event.Body](t *testing.T, r *recording.Recording, keep func(T) bool) (out []T) {
+func of[T event.Body](t testing.TB, r *recording.Recording, keep func(T) bool) (out []T) {
 	t.Helper()
 	err := r.Events(0, r.Len(), func(_ int, e event.Event) bool {
 		if b, ok := e.Body.(T); ok && keep(b) {

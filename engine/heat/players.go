@@ -174,20 +174,19 @@ func (h *Heat) drain(ctx context.Context, p *players, out referee.Outcome) error
 			return // ended before the freeze
 		}
 		captured++
-		agentID := e.seat.arena.Agent.ID
-		cut := e.result.Status == agent.Interrupted || e.result.Status == agent.TimedOut
-		switch {
-		case cut && durable[e.seat.id()]:
+		agentID, won := e.seat.arena.Agent.ID, durable[e.seat.id()]
+		switch e.result.Status {
+		case agent.Interrupted, agent.TimedOut: // cut by the freeze
 			e.seat.Usage(e.result.Usage)
 			e.seat.playing.Store(false)
-			h.say(event.AgentInterrupted{Agent: agentID, Source: "arena", Detail: "the heat was over: the seat was durable"})
-		case cut:
-			e.seat.Usage(e.result.Usage)
-			e.seat.playing.Store(false)
-			h.say(event.AgentOutraced{Agent: agentID, Reason: outraced})
+			if won {
+				h.say(event.AgentInterrupted{Agent: agentID, Source: "arena", Detail: "the heat was over: the seat was durable"})
+			} else {
+				h.say(event.AgentOutraced{Agent: agentID, Reason: outraced})
+			}
 		default:
 			e.seat.finished(e.result)
-			if e.result.Status == agent.Completed && !durable[e.seat.id()] {
+			if e.result.Status == agent.Completed && !won {
 				h.say(event.AgentOutraced{Agent: agentID, Reason: outraced})
 			}
 		}

@@ -3,9 +3,11 @@ package heat
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,13 +15,14 @@ import (
 
 	"refbox/assets"
 	"refbox/engine/event"
+	"refbox/engine/recording"
 	"refbox/vm"
 	"refbox/vm/qemu"
 )
 
 // realDriver makes machines on this host's QEMU, and keeps other tests that run
 // real machines waiting until the test has ended.
-func realDriver(t *testing.T) vm.Driver {
+func realDriver(t testing.TB) vm.Driver {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts real machines: skipped under -short")
@@ -61,7 +64,7 @@ func realDriver(t *testing.T) vm.Driver {
 }
 
 // bundledPlayer is a bundled player's script as it is.
-func bundledPlayer(t *testing.T, name string) string {
+func bundledPlayer(t testing.TB, name string) string {
 	t.Helper()
 	b, err := fs.ReadFile(assets.Arenas(), "primary-failover/players/"+name+".sh")
 	if err != nil {
@@ -85,6 +88,7 @@ func TestRealHeat(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
+	logVerdicts(t, f.rec)
 	ended := map[string]uint64{} // when the seat's last action did
 	err := f.rec.Events(0, f.rec.Len(), func(_ int, e event.Event) bool {
 		switch b := e.Body.(type) {
@@ -121,5 +125,82 @@ func TestRealRebootBlocked(t *testing.T) {
 	})
 	if len(blocked) == 0 || blocked[0].Source != "player" && blocked[0].Category != "timeout" {
 		t.Errorf("the blocker's failures: %+v", blocked)
+	}
+}
+
+// verdicts are how long it took, in ms, from the end of an observed action to the
+// first verdict of a check that began after it, in order. Actions that ended while
+// a milestone was being attacked, restarted or rebooted are left out: no other
+// check runs beside those.
+func verdicts(t testing.TB, r *recording.Recording) (took []uint64) {
+	t.Helper()
+	since := map[string]uint64{} // by seat: the end of the action that waits for a verdict
+	busy := map[string]bool{}
+	began := map[string]uint64{}
+	err := r.Events(0, r.Len(), func(_ int, e event.Event) bool {
+		verdict := func(territory, milestone string) {
+			// What ends an action is told a moment before its line is written.
+			if at, ok := since[territory]; ok && began[territory+milestone]+5 >= at {
+				took = append(took, e.ElapsedMS-at)
+				delete(since, territory)
+			}
+			busy[territory] = false
+		}
+		switch b := e.Body.(type) {
+		case event.MilestoneEvaluationStarted:
+			began[b.Territory+b.Milestone] = e.ElapsedMS
+			busy[b.Territory] = b.Milestone != "failed-primary-preserved" && b.Milestone != "reads-restored" && b.Milestone != "writes-restored"
+		case event.AgentActionFinished:
+			if _, ok := since[b.Territory]; !ok && !busy[b.Territory] {
+				since[b.Territory] = e.ElapsedMS
+			}
+		case event.MilestonePassed:
+			verdict(b.Territory, b.Milestone)
+		case event.MilestoneFailed:
+			verdict(b.Territory, b.Milestone)
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(took)
+	return took
+}
+
+func logVerdicts(t testing.TB, r *recording.Recording) {
+	if v := verdicts(t, r); len(v) > 0 {
+		t.Logf("verdicts after %d observed actions: p50 %d ms, p95 %d ms, most %d ms", len(v), v[len(v)/2], v[len(v)*95/100], v[len(v)-1])
+	}
+}
+
+// BenchmarkRealVerdicts is design: section 7's "state changes in the guest →
+// verdict in the log", after an observed action: the public port leads to the dead
+// primary and to the replica by turns, while two other seats are watched. It also
+// tells how long a fence's attacks take.
+func BenchmarkRealVerdicts(b *testing.B) {
+	d := realDriver(b)
+	for b.Loop() {
+		script := ""
+		for i := range 20 {
+			script += after(1500*time.Millisecond, fmt.Sprintf("printf '%d\\n' >/var/lib/failover/upstream\n---\n", 8081+(i+1)%2))
+		}
+		script += after(time.Second, right)
+		p := pkg(b, script, idle, idle)
+		p.Manifest.Rules.TickMS = 1000
+		f := race(b, d, p)
+		if f.Outcome.Winner != "failover-one" {
+			b.Fatalf("%+v", f.Outcome)
+		}
+		v := verdicts(b, f.rec)
+		b.ReportMetric(float64(v[0]), "min-ms")
+		b.ReportMetric(float64(v[len(v)/2]), "p50-ms")
+		b.ReportMetric(float64(v[len(v)*95/100]), "p95-ms")
+		b.ReportMetric(float64(v[len(v)-1]), "max-ms")
+		attacks := uint64(0)
+		for _, a := range of(b, f.rec, func(a event.AttackFinished) bool { return a.Territory == "failover-one" }) {
+			attacks += a.TookMS
+		}
+		b.ReportMetric(float64(attacks), "attacks-ms")
 	}
 }

@@ -44,7 +44,7 @@ func (d stalled) Start(ctx context.Context, t vm.Template, s vm.Start) (vm.Clust
 	return d.Driver.Start(ctx, t, s)
 }
 
-// deaf is a player that does what it is given and nothing that it is told.
+// player is a function that plays.
 type player func(ctx context.Context, s agent.Seat, r agent.Report) agent.Result
 
 func (p player) Play(ctx context.Context, s agent.Seat, r agent.Report) agent.Result {

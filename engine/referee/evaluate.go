@@ -40,9 +40,8 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 	a.Full = s.full()
 	v, err := s.check(ctx, timed, m, a, at)
 
-	e := probe.Evidence{SchemaVersion: 1, Territory: s.id, Milestone: m.ID, Attempt: g.attempts, Verifier: m.File,
-		VerifierSHA256: m.Verifier.SHA256(), StartedMS: at, FinishedMS: s.race.clock(), Attacks: v.attacks}
-	e.Records, e.Dropped = s.records(a)
+	e := s.evidence(m, a, at)
+	e.Attacks = v.attacks
 	g.ended, g.disturbs = time.Now(), v.disturbs
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errPhoto) {
 		return nil // aborted: no verdict
@@ -159,10 +158,8 @@ func (s *seat) recheck(ctx context.Context, but string) string {
 		if f.Category != probe.Contract && f.Category != probe.Timeout {
 			continue // nobody is charged for what could not be seen
 		}
-		e := probe.Evidence{SchemaVersion: 1, Territory: s.id, Milestone: m.ID, Attempt: g.attempts, Verifier: m.File,
-			VerifierSHA256: m.Verifier.SHA256(), StartedMS: started, FinishedMS: s.race.clock(), Verdict: "revoked",
-			Category: f.Category, Source: f.Source, Reason: f.Reason}
-		e.Records, e.Dropped = s.records(a)
+		e := s.evidence(m, a, started)
+		e.Verdict, e.Category, e.Source, e.Reason = "revoked", f.Category, f.Source, f.Reason
 		path, sha := s.keep(g, m.ID+"-revoked", g.attempts, e)
 		delete(s.passed, m.ID)
 		g.eligible, g.refused = 0, max(g.refused, started)
@@ -201,12 +198,11 @@ func (s *seat) attack(ctx context.Context, m *Milestone, number uint64, v *verdi
 			f = verdictOf(ctx, a, undo)
 			res.Detail = "withstood, but what it left could not be removed: " + f.Reason
 		}
-		e := probe.Evidence{SchemaVersion: 1, Territory: s.id, Milestone: m.ID, Attempt: number, Verifier: m.File,
-			VerifierSHA256: m.Verifier.SHA256(), StartedMS: started, FinishedMS: s.race.clock(), Verdict: "withstood", Reason: res.Detail}
+		e := s.evidence(m, a, started)
+		e.Verdict, e.Reason = "withstood", res.Detail
 		if f != nil {
 			e.Verdict, e.Category, e.Source = "failed", f.Category, f.Source
 		}
-		e.Records, e.Dropped = s.records(a)
 		path, sha := s.keep(s.ladder[m.ID], fmt.Sprintf("%s-%d-attack", m.ID, number), uint64(i+1), e)
 		res.Record = path
 		v.attacks = append(v.attacks, res)
@@ -254,14 +250,18 @@ func (s *seat) fail(m *Milestone, f *probe.Failure, e probe.Evidence, again bool
 		Retryable: again, Attempt: g.attempts, Record: g.record, RecordSHA: g.sha, Source: f.Source})
 }
 
-// records takes an attempt's records, and says once that something in a seat's
-// would have driven the terminal of whoever reads them.
-func (s *seat) records(a *probe.Attempt) ([]probe.Record, int) {
+// evidence is what an attempt leaves, up to now, without its verdict. That
+// something in a seat's would have driven the terminal of whoever reads it is said
+// once.
+func (s *seat) evidence(m *Milestone, a *probe.Attempt, started uint64) probe.Evidence {
 	if what := a.Hostile(); what != "" && !s.hostile {
 		s.hostile = true
 		s.race.append(event.HostileOutput{Territory: s.id, Where: "evidence", Detail: what})
 	}
-	return a.Records()
+	e := probe.Evidence{SchemaVersion: 1, Territory: s.id, Milestone: m.ID, Attempt: a.Number, Verifier: m.File,
+		VerifierSHA256: m.Verifier.SHA256(), StartedMS: started, FinishedMS: s.race.clock()}
+	e.Records, e.Dropped = a.Records()
+	return e
 }
 
 // keep stores evidence; no path when there is too much of it.
