@@ -19,7 +19,7 @@ func openRecording(path string) (*recording.Recording, error) {
 	}
 	if !tree.Heat() {
 		tree.Close()
-		err := fmt.Errorf("%s holds no recording: there is no events.jsonl in it", text.Line(path))
+		err := fmt.Errorf("%s holds no recording: there is neither an events.jsonl nor a match-report.json in it", text.Line(path))
 		if p := tree.Problems(); len(p) > 0 {
 			err = fmt.Errorf("%w; %s %s", err, p[0].File, p[0].Text)
 		}

@@ -77,8 +77,10 @@ func heats(dir string, depth int) []string {
 	if !info.IsDir() {
 		return []string{dir}
 	}
-	if info, err := os.Lstat(filepath.Join(dir, eventsFile)); err == nil && info.Mode().IsRegular() {
-		return []string{dir}
+	for _, name := range []string{eventsFile, reportFile} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return []string{dir}
+		}
 	}
 	if depth == 0 {
 		return nil

@@ -46,15 +46,15 @@ type Recording struct {
 	match    *Match
 	matchRaw []byte
 	problems []Finding // of the files beside the log
-	found    []Finding // when the tree was made
+	found    []Finding // when the files were opened
 
 	index
 	seeker
 }
 
-// Open opens a heat's folder, or a single log by its path. Of a large log only
-// the beginning is read; Refresh, Load or Follow read on. A folder without a log
-// is opened too, with no events.
+// Open opens a heat's folder, or a single log or match-report.json by its path. Of
+// a large log only the beginning is read; Refresh, Load or Follow read on. A folder
+// without a log is opened too, with no events.
 func Open(path string) (*Recording, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -62,7 +62,9 @@ func Open(path string) (*Recording, error) {
 	}
 	dir, log := path, eventsFile
 	if !info.IsDir() {
-		dir, log = filepath.Split(filepath.Clean(path))
+		if dir, log = filepath.Split(filepath.Clean(path)); log == reportFile {
+			log = eventsFile
+		}
 		if dir == "" {
 			dir = "."
 		}
@@ -95,6 +97,7 @@ func OpenFS(tree fs.FS, dir string) (*Recording, error) {
 func (r *Recording) begin() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.useReport()
 	r.reset()
 	if _, err := r.refresh(firstStep); err != nil {
 		r.src.close()
