@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/charmbracelet/lipgloss"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -138,10 +139,13 @@ func reportFindings(a *app, findings []finding, asJSON bool) error {
 			return err
 		}
 	} else {
+		// The renderer looks at the output: colours only on a terminal that has them.
+		styles := lipgloss.NewRenderer(a.out)
+		good, bad := styles.NewStyle().Foreground(lipgloss.Color("2")), styles.NewStyle().Foreground(lipgloss.Color("1")).Bold(true)
 		for _, f := range findings {
-			mark := "ok  "
+			mark := good.Render("ok  ")
 			if !f.OK {
-				mark = "LACK"
+				mark = bad.Render("LACK")
 			}
 			fmt.Fprintf(a.out, "%s  %-12s  %s\n", mark, f.What, f.Detail)
 			if f.Fix != "" {
