@@ -54,8 +54,11 @@ func (a *Attempt) HTTP(ctx context.Context, machine string, port int, method, pa
 		tctx, cancel := context.WithTimeout(ctx, a.Seat.slow(timeout))
 		defer cancel()
 		rep, err = ask(tctx, addr, method, path, body)
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // not the service's silence
+		}
 		if err != nil {
-			return nil, a.Seat.outsideError(ctx, m, err, &rep)
+			return nil, a.Seat.outsideError(m, err)
 		}
 		a.look(rep.Body)
 		return httpResponse(rep), nil
@@ -138,20 +141,15 @@ func isClosed(err error) bool {
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
 
-// outsideError says what a refused forward means: the forward is ours, so it is
-// refused when the machine is off, which is the guest's doing, or when the way
-// to it failed.
-func (s *Seat) outsideError(ctx context.Context, m vm.Machine, err error, rep *Reply) error {
+// outsideError says what an error on the way to a forward means: the forward is
+// ours, so it is the way to the machine that failed.
+func (s *Seat) outsideError(m vm.Machine, err error) error {
 	var f *Failure
 	if errors.As(err, &f) {
 		return f
 	}
 	if g := s.gone(m); g != nil {
 		return g
-	}
-	if p, perr := m.Power(ctx); perr == nil && p == vm.PowerOff {
-		*rep = Reply{Error: "closed"}
-		return failure(Contract, "machine %s is off", m.Name())
 	}
 	return fmt.Errorf("%w: %v", vm.ErrTransport, err)
 }
@@ -175,9 +173,7 @@ func (a *Attempt) Port(ctx context.Context, machine string, port int) (string, e
 			return nil, failure(Broken, "port: port %d of %s is not forwarded: %v", port, m.Name(), err)
 		}
 		if state, err = lookAtPort(ctx, addr, a.Seat.slow(portWait)); err != nil {
-			var rep Reply
-			err = a.Seat.outsideError(ctx, m, err, &rep)
-			if rep.Error != "" { // off is closed
+			if err = a.Seat.outsideError(m, err); errors.Is(err, vm.ErrTransport) && isOff(ctx, m) {
 				state, err = "closed", nil
 			}
 		}

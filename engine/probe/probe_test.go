@@ -341,6 +341,11 @@ func TestMachineGoneAndOff(t *testing.T) {
 	if ev, _, err := r.verify(t, t.Context(), `return {"s": seat.port(8080)}`); err != nil || ev != `{"s":"closed"}` {
 		t.Errorf("off: %s %v", ev, err)
 	}
+	r.g.fail = []error{vm.ErrTransport, vm.ErrTransport, vm.ErrTransport, vm.ErrTransport}
+	if _, _, err := r.verify(t, t.Context(), `return {"a": seat.guest.read("/a")}`); !errors.As(err, &f) || f.Source != "player" || r.g.calls != 1 {
+		t.Errorf("off: its guest: %#v after %d calls", err, r.g.calls)
+	}
+	r.g.fail = nil
 	r.m.power = vm.PowerOn
 	if _, _, err := r.verify(t, t.Context(), `return {"s": seat.http("GET", "/").status}`); !errors.As(err, &f) || f.Category != Transport {
 		t.Errorf("on, but refused: %#v", err)
@@ -391,6 +396,27 @@ func TestTimeoutEndsAVerifier(t *testing.T) {
 		_, _, err := r.verify(t, ctx, body)
 		if !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(fmt.Sprint(err), "too many steps") || time.Since(start) > 3*time.Second {
 			t.Errorf("%s: %#v", body, err)
+		}
+	}
+}
+
+// TestCutOffIsNoRefusal: a request that is cut off with its evaluation is not a
+// service that does not answer.
+func TestCutOffIsNoRefusal(t *testing.T) {
+	asked := make(chan context.CancelFunc, 1)
+	r := newRig(t, func(_ http.ResponseWriter, q *http.Request) {
+		(<-asked)()
+		<-q.Context().Done()
+	})
+	for range 20 { // what ends first is chance
+		ctx, cancel := context.WithCancel(t.Context())
+		asked <- cancel
+		_, _, err := r.verify(t, ctx, `
+require(seat.http("GET", "/", timeout = 60).error == "", "the service does not answer")
+return {}`)
+		var f *Failure
+		if errors.As(err, &f) || !errors.Is(err, context.Canceled) {
+			t.Fatalf("%#v", err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"encoding/json"
+	"errors"
 	"unicode/utf8"
 
 	"refbox/engine/text"
@@ -34,6 +35,16 @@ type Record struct {
 	// that the answers up to here did not meet.
 	Error   Category `json:"error,omitempty"`
 	Refused string   `json:"refused,omitempty"`
+}
+
+// fail notes why the call failed: its failure's category, or that it was cut off.
+func (r *Record) fail(err error) {
+	r.Error = Timeout
+	var f *Failure
+	if errors.As(err, &f) {
+		r.Error = f.Category
+	}
+	r.Response = map[string]any{"error": bounded(err.Error(), maxShown)}
 }
 
 // Evidence is the file behind a verdict.

@@ -87,6 +87,13 @@ func (s *Seat) gone(m vm.Machine) error {
 	}
 }
 
+// isOff tells whether a machine is off, which is its guest's doing. The probes
+// that then fail are no failure of the way to it.
+func isOff(ctx context.Context, m vm.Machine) bool {
+	p, err := m.Power(ctx)
+	return err == nil && p == vm.PowerOff
+}
+
 // tailSize is how much of a console is remembered.
 const tailSize = 256 << 10
 
@@ -199,6 +206,9 @@ func (a *Attempt) call(ctx context.Context, r Record, m vm.Machine, do func(cont
 			break
 		}
 		res, err = do(ctx)
+		if errors.Is(err, vm.ErrTransport) && isOff(ctx, m) {
+			err = failure(Contract, "machine %s is off", m.Name())
+		}
 		if err == nil || try == len(backoff) || !(errors.Is(err, vm.ErrTransport) || errors.Is(err, vm.ErrGuestLost)) {
 			break
 		}
@@ -212,15 +222,10 @@ func (a *Attempt) call(ctx context.Context, r Record, m vm.Machine, do func(cont
 			err = g
 		}
 		err = classify(ctx, r.Call, err)
-		var f *Failure
-		if errors.As(err, &f) {
-			r.Error = f.Category
-		} else {
-			r.Error = Timeout
-		}
-		res = map[string]any{"error": bounded(err.Error(), maxShown)}
+		r.fail(err)
+	} else {
+		r.Response = res
 	}
-	r.Response = res
 	r.TookMS = clock() - r.AtMS
 	a.Note(r)
 	return err
@@ -274,7 +279,8 @@ func (s *Seat) Attempt(milestone string, number uint64, previous map[string]json
 func (s *Seat) Territory() string { return s.c.Territory }
 
 // Reboot reboots every machine of the seat cleanly, at the same time, and records
-// it. A guest that blocks it is charged for it.
+// it. A guest that blocks it until ctx's deadline is charged for it; when ctx ends
+// for another cause, nobody is.
 func (a *Attempt) Reboot(ctx context.Context) error {
 	a.disrupted = true
 	errs := make([]error, len(a.Seat.c.Machines))
@@ -294,17 +300,15 @@ func (a *Attempt) Reboot(ctx context.Context) error {
 			if err != nil {
 				switch {
 				case errors.Is(err, ErrGone):
+				case ctx.Err() != nil && context.Cause(ctx) != context.DeadlineExceeded &&
+					(!errors.Is(err, vm.ErrGuestRefused) || errors.Is(err, context.DeadlineExceeded)):
+					err = ctx.Err() // cut off before its time was over
 				case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
 					err = failure(Contract, "the host did not reboot: %v", err)
 				default:
 					err = classify(ctx, "reboot", err)
 				}
-				r.Error = Contract
-				var f *Failure
-				if errors.As(err, &f) {
-					r.Error = f.Category
-				}
-				r.Response = map[string]any{"error": bounded(err.Error(), maxShown)}
+				r.fail(err)
 			}
 			r.TookMS = a.Seat.c.Clock() - r.AtMS
 			errs[i], recs[i] = err, r
