@@ -602,6 +602,70 @@ func TestTransportIsChargedToNobody(t *testing.T) {
 	})
 }
 
+// TestRebootThatIsCutOffIsNobodysFault: neither the end of the heat's time nor
+// another seat's victory makes a player out of time with its own reboot.
+func TestRebootThatIsCutOffIsNobodysFault(t *testing.T) {
+	for name, after := range map[string]time.Duration{"decided": time.Second, "time": time.Hour} {
+		bubble(t, func(t *testing.T) {
+			var f *field
+			up := Milestone{ID: "up", Operation: HostReboot, Timeout: time.Minute, Points: 10, Required: true,
+				Verifier: &verifier{verify: func(context.Context, *probe.Attempt) error { return nil }}}
+			ready := step("ready", 1, func(_ context.Context, s string) error {
+				if s == "fair" {
+					return f.after(after)
+				}
+				return nil
+			})
+			up.DependsOn = []string{"ready"}
+			f = newField(t, Rules{StopOnFirstDurable: true, Completion: "up", Duration: 30 * time.Second, Milestones: []Milestone{ready, up}}, "slow", "fair")
+			f.ms["slow"].reboot = func(ctx context.Context) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			f.run()
+			cut := of(f.log, func(b event.MilestoneFailed) bool { return b.Territory == "slow" })
+			if len(cut) != 1 || cut[0].Source != "controller" || cut[0].Category != string(probe.Timeout) || !strings.HasPrefix(cut[0].Detail, "cut off: ") {
+				t.Fatalf("%s: %+v", name, cut)
+			}
+		})
+	}
+}
+
+// TestNothingIsCheckedAboveWhatWasRevoked: what a reboot has broken has to survive
+// one once it is mended, so the next comes after that.
+func TestNothingIsCheckedAboveWhatWasRevoked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var f *field
+		var reboots []time.Duration
+		broken := false
+		reads := step("reads", 20, func(context.Context, string) error {
+			if broken {
+				return f.after(time.Minute)
+			}
+			return nil
+		})
+		reads.Verifier.(*verifier).holds = func(context.Context, string) error {
+			if broken && f.now() < time.Minute {
+				return refused("GET gave 502")
+			}
+			return nil
+		}
+		f = newField(t, Rules{StopOnFirstDurable: true, Completion: "reboot", Milestones: []Milestone{
+			reads,
+			step("writes", 20, passes, "reads"),
+			{ID: "reboot", DependsOn: []string{"writes"}, Operation: HostReboot, Timeout: time.Minute, Points: 60, Required: true,
+				Verifier: &verifier{verify: func(context.Context, *probe.Attempt) error { return nil }}},
+		}}, "one")
+		f.ms["one"].reboot = func(context.Context) error {
+			reboots, broken = append(reboots, f.now()), true
+			return nil
+		}
+		if o := f.run(); o.Winner != "one" || len(reboots) != 2 || reboots[1] < time.Minute {
+			t.Fatalf("outcome %+v after reboots at %v", o, reboots)
+		}
+	})
+}
+
 func TestRestartRevokesWhatItBroke(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		broken := false

@@ -34,6 +34,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,6 +69,11 @@ type Rules struct {
 	Duration           time.Duration
 	Tick               time.Duration
 	Slow               float64 // stretches the photo finish, for emulated machines; 0 is 1
+}
+
+func (r Rules) milestone(id string) *Milestone {
+	i := slices.IndexFunc(r.Milestones, func(m Milestone) bool { return m.ID == id })
+	return &r.Milestones[i]
 }
 
 // The photo finish: how long what is being evaluated at the freeze may take, and

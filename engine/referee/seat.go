@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,10 +212,8 @@ func (s *seat) eligible(m *Milestone) bool {
 	if s.passed[m.ID] != nil {
 		return false
 	}
-	for _, d := range m.DependsOn {
-		if s.passed[d] == nil {
-			return false
-		}
+	if !s.stands(m) {
+		return false
 	}
 	g := s.ladder[m.ID]
 	if g.eligible == 0 {
@@ -225,6 +224,23 @@ func (s *seat) eligible(m *Milestone) bool {
 	}
 	since := time.Since(g.ended)
 	return since >= patience*s.race.rules.Tick || (since >= s.race.rules.Tick && s.nudged.After(g.ended))
+}
+
+// stands tells whether everything that a milestone rests on has passed, directly
+// or not: a revocation may have taken away what is below its own dependencies.
+func (s *seat) stands(m *Milestone) bool {
+	below := slices.Clone(m.DependsOn)
+	for i := 0; i < len(below); i++ {
+		if s.passed[below[i]] == nil {
+			return false
+		}
+		for _, d := range s.race.rules.milestone(below[i]).DependsOn {
+			if !slices.Contains(below, d) {
+				below = append(below, d)
+			}
+		}
+	}
+	return true
 }
 
 // become is the step to another state, as an event.
