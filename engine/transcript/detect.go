@@ -50,10 +50,14 @@ func openAs(format string, st *store, name string) (*index, importer, error) {
 }
 
 var openers = map[string]opener{
-	"claude-code": openClaude,
-	"codex":       openCodex,
-	"reference":   openReference,
-	"analysis":    openDigest,
+	"claude-code":  openClaude,
+	"codex":        openCodex,
+	"reference":    openReference,
+	"analysis":     openDigest,
+	"swe-agent":    openSWE,
+	"atif":         openATIF,
+	"asciicast":    openCast,
+	"asciicast-v1": openCastV1,
 }
 
 // sniff finds a file's format by its first bytes and keys.

@@ -35,7 +35,7 @@ func titleOf(h Head, f *Full) string {
 		case h.Class == Shell || h.Class == Code:
 			s = first(PartCommand, PartCode, PartPath, PartInput)
 		case h.Class == Edit && first(PartPath) == "":
-			s = first(PartPatch, PartInput)
+			s = first(PartPatch, PartCommand, PartInput)
 		case h.Class == Search || h.Class == Browse:
 			s = first(PartQuery, PartCommand)
 			if where := first(PartPath); where != "" {
