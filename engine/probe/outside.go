@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,41 +30,86 @@ const (
 	portForgeable    = "the state between two looks: root may open or close the port at any time"
 )
 
-// HTTP asks the seat from outside, on port (0: the public service) of a machine
-// ("": the first).
-func (a *Attempt) HTTP(ctx context.Context, machine string, port int, method, path string, body []byte, timeout time.Duration) (Reply, error) {
-	i, err := a.Seat.machine(machine)
-	if err != nil {
-		return Reply{}, err
+// Request is what is asked of a seat from outside.
+type Request struct {
+	Machine string // "": the first
+	Port    int    // 0: the public service's
+	Method  string
+	Path    string
+	Body    []byte
+	Timeout time.Duration
+}
+
+// HTTP asks the seat from outside.
+func (a *Attempt) HTTP(ctx context.Context, q Request) (Reply, error) {
+	replies, err := a.HTTPs(ctx, []Request{q})
+	return replies[0], err
+}
+
+// maxRequests bounds what is asked at once.
+const maxRequests = 16
+
+// HTTPs asks several things of the seat at the same time, and records them in
+// their order. The error is that of the first that failed.
+func (a *Attempt) HTTPs(ctx context.Context, qs []Request) ([]Reply, error) {
+	replies, recs, errs := make([]Reply, len(qs)), make([]Record, len(qs)), make([]error, len(qs))
+	if len(qs) > maxRequests {
+		return replies, failure(Broken, "http: at most %d requests at once", maxRequests)
 	}
-	m := a.Seat.c.Machines[i]
-	if port == 0 {
-		port = a.Seat.c.ServicePort
-	}
-	if !strings.HasPrefix(path, "/") {
-		return Reply{}, failure(Broken, "http: path %q does not begin with /", path)
-	}
-	var rep Reply
-	r := Record{Call: "http", Outside: true, Forgeable: outsideForgeable,
-		Request: httpRequest(method, path, body, map[string]any{"port": port})}
-	err = a.call(ctx, r, m, func(ctx context.Context) (map[string]any, error) {
-		addr, err := m.Addr(port)
-		if err != nil {
-			return nil, failure(Broken, "http: port %d of %s is not forwarded: %v", port, m.Name(), err)
+	for i, q := range qs {
+		if !strings.HasPrefix(q.Path, "/") {
+			return replies, failure(Broken, "http: path %q does not begin with /", q.Path)
 		}
-		tctx, cancel := context.WithTimeout(ctx, a.Seat.slow(timeout))
+		if _, err := a.Seat.machine(q.Machine); err != nil {
+			return replies, err
+		}
+		if q.Port == 0 {
+			qs[i].Port = a.Seat.c.ServicePort
+		}
+	}
+	var wg sync.WaitGroup
+	for i, q := range qs[1:] {
+		wg.Go(func() { replies[i+1], recs[i+1], errs[i+1] = a.Seat.http(ctx, q) })
+	}
+	replies[0], recs[0], errs[0] = a.Seat.http(ctx, qs[0])
+	wg.Wait()
+	for i, r := range recs {
+		a.look(replies[i].Body)
+		a.Note(r)
+	}
+	for _, err := range errs {
+		if err != nil {
+			return replies, err
+		}
+	}
+	return replies, nil
+}
+
+func (s *Seat) http(ctx context.Context, q Request) (rep Reply, r Record, err error) {
+	i, err := s.machine(q.Machine)
+	if err != nil {
+		return rep, r, err
+	}
+	m := s.c.Machines[i]
+	r = Record{Call: "http", Outside: true, Forgeable: outsideForgeable,
+		Request: httpRequest(q.Method, q.Path, q.Body, map[string]any{"port": q.Port})}
+	r, err = s.call(ctx, r, m, func(ctx context.Context) (map[string]any, error) {
+		addr, err := m.Addr(q.Port)
+		if err != nil {
+			return nil, failure(Broken, "http: port %d of %s is not forwarded: %v", q.Port, m.Name(), err)
+		}
+		tctx, cancel := context.WithTimeout(ctx, s.slow(q.Timeout))
 		defer cancel()
-		rep, err = ask(tctx, addr, method, path, body)
+		rep, err = ask(tctx, addr, q.Method, q.Path, q.Body)
 		if ctx.Err() != nil {
 			return nil, ctx.Err() // not the service's silence
 		}
 		if err != nil {
-			return nil, a.Seat.outsideError(m, err)
+			return nil, s.outsideError(m, err)
 		}
-		a.look(rep.Body)
 		return httpResponse(rep), nil
 	})
-	return rep, err
+	return rep, r, err
 }
 
 // maxHeader bounds a response's header, and what chunking adds to its body.

@@ -29,6 +29,8 @@
 //	     from outside, through the forward of the public service; gives
 //	     struct(status, body, error); error is "" or "closed", "timeout",
 //	     "malformed", and status is then 0
+//	seat.get_all(paths, timeout=2, port=None, machine=None)
+//	     GETs at the same time, at most 16; gives the list of their replies
 //	seat.port(n, machine=None)
 //	     from outside: "open" (something answers), "closed" (reset or refused),
 //	     "silent" (neither within half a second, as behind a firewall that drops)

@@ -269,6 +269,37 @@ return {"status": r.status, "error": r.error, "port": seat.port(8080)}`)
 	}
 }
 
+// Requests that are made at once do not wait for each other, and are recorded in
+// their order.
+func TestRequestsAtOnce(t *testing.T) {
+	var all sync.WaitGroup
+	all.Add(3)
+	r := newRig(t, func(w http.ResponseWriter, q *http.Request) {
+		all.Done()
+		all.Wait() // until the others have come
+		if q.URL.Path == "/b" {
+			w.WriteHeader(404)
+		}
+		io.WriteString(w, q.URL.Path)
+	})
+	ev, a, err := r.verify(t, t.Context(), `rs = seat.get_all(["/a", "/b", "/c"], timeout = 10)
+return {"status": [r.status for r in rs], "body": [r.body for r in rs], "none": seat.get_all([])}`)
+	if err != nil || ev != `{"body":["/a","/b","/c"],"none":[],"status":[200,404,200]}` {
+		t.Fatalf("%s, %v", ev, err)
+	}
+	recs, _ := a.Records()
+	if len(recs) != 3 || recs[0].Request["url"] != "/a" || recs[1].Request["url"] != "/b" || recs[2].Request["url"] != "/c" {
+		t.Fatalf("%+v", recs)
+	}
+	for body, want := range map[string]string{
+		`seat.get_all(["/a"] * 17)`: "at most 16", `seat.get_all(["a"])`: "does not begin with /", `seat.get_all([1])`: "paths[0] is a int",
+	} {
+		if _, _, err := r.verify(t, t.Context(), body); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}
+
 func TestEndlessBodyIsBounded(t *testing.T) {
 	r := newRig(t, func(w http.ResponseWriter, q *http.Request) {
 		for q.Context().Err() == nil {

@@ -185,11 +185,18 @@ func (a *Attempt) refuse(reason string) {
 	}
 }
 
-// call makes one probe call and records it. Transport failures and a guest that
-// does not answer are tried again; what is left of them is a Failure, or wraps
-// ErrGone, or is ctx's error.
+// call makes one probe call and records it.
 func (a *Attempt) call(ctx context.Context, r Record, m vm.Machine, do func(context.Context) (map[string]any, error)) error {
-	clock := a.Seat.c.Clock
+	r, err := a.Seat.call(ctx, r, m, do)
+	a.Note(r)
+	return err
+}
+
+// call makes one probe call. Transport failures and a guest that does not answer
+// are tried again; what is left of them is a Failure, or wraps ErrGone, or is
+// ctx's error.
+func (s *Seat) call(ctx context.Context, r Record, m vm.Machine, do func(context.Context) (map[string]any, error)) (Record, error) {
+	clock := s.c.Clock
 	r.AtMS, r.Machine = clock(), m.Name()
 	var (
 		res map[string]any
@@ -202,7 +209,7 @@ func (a *Attempt) call(ctx context.Context, r Record, m vm.Machine, do func(cont
 		if err = ctx.Err(); err != nil {
 			break
 		}
-		if err = a.Seat.gone(m); err != nil {
+		if err = s.gone(m); err != nil {
 			break
 		}
 		res, err = do(ctx)
@@ -218,7 +225,7 @@ func (a *Attempt) call(ctx context.Context, r Record, m vm.Machine, do func(cont
 		}
 	}
 	if err != nil {
-		if g := a.Seat.gone(m); g != nil {
+		if g := s.gone(m); g != nil {
 			err = g
 		}
 		err = classify(ctx, r.Call, err)
@@ -227,8 +234,7 @@ func (a *Attempt) call(ctx context.Context, r Record, m vm.Machine, do func(cont
 		r.Response = res
 	}
 	r.TookMS = clock() - r.AtMS
-	a.Note(r)
-	return err
+	return r, err
 }
 
 // backoff are the pauses between tries of one call.

@@ -114,11 +114,38 @@ func outsideOf(machine string) starlark.StringDict {
 			if err != nil {
 				return nil, err
 			}
-			rep, err := r.a.HTTP(r.ctx, on, port, verb, path, b, time.Duration(timeout))
+			rep, err := r.a.HTTP(r.ctx, Request{Machine: on, Port: port, Method: verb, Path: path, Body: b, Timeout: time.Duration(timeout)})
 			if err != nil {
 				return nil, err
 			}
 			return replyValue(rep), nil
+		},
+		"get_all": func(r *running, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+			var paths *starlark.List
+			timeout, port, on := seconds(2*time.Second), 0, machine
+			if err := starlark.UnpackArgs("get_all", args, kw, "paths", &paths, "timeout?", &timeout, "port??", &port, "machine??", &on); err != nil {
+				return nil, err
+			}
+			if paths.Len() == 0 {
+				return starlark.NewList(nil), nil
+			}
+			qs := make([]Request, paths.Len())
+			for i := range qs {
+				path, ok := starlark.AsString(paths.Index(i))
+				if !ok {
+					return nil, fmt.Errorf("get_all: paths[%d] is a %s, not text", i, paths.Index(i).Type())
+				}
+				qs[i] = Request{Machine: on, Port: port, Method: "GET", Path: path, Timeout: time.Duration(timeout)}
+			}
+			reps, err := r.a.HTTPs(r.ctx, qs)
+			if err != nil {
+				return nil, err
+			}
+			out := make([]starlark.Value, len(reps))
+			for i, rep := range reps {
+				out[i] = replyValue(rep)
+			}
+			return starlark.NewList(out), nil
 		},
 		"port": func(r *running, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
 			var port int
