@@ -308,6 +308,9 @@ func (m *machine) bootCold(ctx context.Context, p plan) error {
 // launch starts a process with the machine's ports, choosing others while they
 // are still free to choose and found taken.
 func (m *machine) launch(ctx context.Context, p plan) (*boot, error) {
+	// What an earlier process's end still detaches and holds must not be the new
+	// one's.
+	m.all.Wait()
 	const tries = 5
 	for try := 1; ; try++ {
 		forwards, err := m.takePorts()

@@ -92,8 +92,8 @@ const metaName = "template.json"
 // hundred MiB, and each change of an arena or of the image makes another.
 const keepUnused = 14 * 24 * time.Hour
 
-// prune removes templates that were not used for long, and halves of some. A cluster may still run
-// from one only if it was started as long ago.
+// prune removes templates that were not used for long, and halves of some. A
+// cluster may still run from one only if it was started as long ago.
 func prune(shelf string, now time.Time) error {
 	metas, err := filepath.Glob(filepath.Join(shelf, "*", metaName))
 	for _, meta := range metas {
@@ -137,11 +137,6 @@ func room(shelf string, spec vm.Spec) error {
 			unix.ENOSPC, shelf, need, free)
 	}
 	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // lock takes the lock file at path across processes; waiting is called once if

@@ -47,6 +47,11 @@ func someSpec() vm.Spec {
 	}
 }
 
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
 func TestCommandLine(t *testing.T) {
 	cold := launchOf(someSpec(), 1, someHost())
 	cold.Layers = 2
