@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 
 	"refbox/engine/control"
 	"refbox/engine/heat"
@@ -164,10 +165,24 @@ func prepareRuntime() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return environmentError(fmt.Errorf("the folder for sockets: %w; set XDG_RUNTIME_DIR", err))
 	}
+	if !oursAlone(dir) {
+		return environmentError(fmt.Errorf("the folder for sockets, %s, is no folder that only you can write to: others could reach the referee's desk and the machines' disks; remove it, or set XDG_RUNTIME_DIR to a folder of yours", dir))
+	}
 	_, err := qemu.Sweep(dir)
 	if err = errors.Join(err, heat.Sweep(dir), control.Sweep(dir)); err != nil {
 		// It is in nobody's way but the disk's.
 		slog.Warn("what a killed refbox left could not be removed", "error", err)
 	}
 	return nil
+}
+
+// oursAlone tells whether a folder is this user's, and no one else may write to
+// it: under a shared /tmp somebody may have made it before us.
+func oursAlone(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid() && info.Mode().Perm()&0o022 == 0
 }
