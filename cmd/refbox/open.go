@@ -11,7 +11,12 @@ import (
 // openRecording opens a heat's folder, a single log, or an archive of either.
 func openRecording(path string) (*recording.Recording, error) {
 	if !archive.Is(path) {
-		return recording.Open(path)
+		rec, err := recording.Open(path)
+		if err == nil && rec.Complete() && !begun(rec) {
+			rec.Close()
+			return nil, brokenError(errNoRecording(path))
+		}
+		return rec, err
 	}
 	tree, err := archive.Open(path)
 	if err != nil {
@@ -19,7 +24,7 @@ func openRecording(path string) (*recording.Recording, error) {
 	}
 	if !tree.Heat() {
 		tree.Close()
-		err := fmt.Errorf("%s holds no recording: there is neither an events.jsonl nor a match-report.json in it", text.Line(path))
+		err := errNoRecording(path)
 		if p := tree.Problems(); len(p) > 0 {
 			err = fmt.Errorf("%w; %s %s", err, p[0].File, p[0].Text)
 		}
@@ -34,4 +39,12 @@ func openRecording(path string) (*recording.Recording, error) {
 		found = append(found, f)
 	}
 	return recording.OpenTree(tree, path, found...)
+}
+
+// begun says that a recording holds something of a heat. An empty log alone does
+// not: it is there before its writer has the lock and writes match.json.
+func begun(rec *recording.Recording) bool { return rec.Len() > 0 || rec.Match() != nil }
+
+func errNoRecording(path string) error {
+	return fmt.Errorf("%s holds no recording: there is neither an events.jsonl with events nor a match-report.json in it", text.Line(path))
 }

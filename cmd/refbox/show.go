@@ -109,9 +109,7 @@ func printEvents(ctx context.Context, a *app, rec *recording.Recording, ended <-
 		case <-ctx.Done():
 			return
 		case <-changed:
-			// A log is there before its writer has the lock, match.json is not.
-			begun := rec.Len() > 0 || rec.Match() != nil
-			if ended == nil && begun && !rec.Live() && rec.Complete() {
+			if ended == nil && begun(rec) && !rec.Live() && rec.Complete() {
 				more()
 				return
 			}

@@ -31,12 +31,19 @@ func newWatch(a *app) *cobra.Command {
 }
 
 func watch(ctx context.Context, a *app, dir string, lines bool) error {
-	if _, err := os.Stat(dir); err != nil {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return brokenError(fmt.Errorf("%s is no folder: a heat is watched in its folder; refbox replay shows a single log", text.Line(dir)))
+	}
+	if err != nil {
 		fmt.Fprintf(a.err, "waiting for %s …\n", text.Line(dir))
 	}
 	rec, err := recording.Await(ctx, dir)
 	if err != nil {
 		return err
+	}
+	if !begun(rec) {
+		fmt.Fprintf(a.err, "waiting for a heat in %s …\n", text.Line(dir))
 	}
 	if lines || !canShow(a) {
 		defer rec.Close()
@@ -47,7 +54,7 @@ func watch(ctx context.Context, a *app, dir string, lines bool) error {
 		return ctx.Err()
 	}
 	d := tui.Desk{Author: author()}
-	if rec.Live() || rec.Len() == 0 { // a folder is there before its lock is
+	if rec.Live() || !begun(rec) {
 		d.Desk = distant(deskSocket(dir))
 	}
 	return leaveScreen(tui.Watch(ctx, screenConfig(a), rec, d, a.in, a.out))
