@@ -57,6 +57,8 @@ var openers = map[string]opener{
 	"swe-agent":    openSWE,
 	"atif":         openATIF,
 	"asciicast":    openCast,
+	"inspect-json": openInspectJSON,
+	"inspect-eval": openInspectEval,
 	"asciicast-v1": openCastV1,
 }
 

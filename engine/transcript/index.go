@@ -111,7 +111,7 @@ type index struct {
 	clock    Clock
 	totals   Totals // rules and, where the record has them, figures
 	given    bool   // totals has the figures; else they are summed
-	lastTime int64
+	lastTime map[uint16]int64 // by agent: the clock is monotone for each
 	zero     int64 // the first time of day: AtMS counts from it
 	records  int
 	read     int64  // bytes
@@ -124,7 +124,7 @@ func newIndex(format, file string) *index {
 	return &index{
 		toolIDs: map[string]uint16{}, tools: []string{""}, counts: map[Trouble]int{},
 		files: []string{file}, agents: []AgentInfo{{ID: "main", Parent: -1, Step: -1}},
-		info: Info{Format: format}, lastTime: noTime, zero: noTime,
+		info: Info{Format: format}, lastTime: map[uint16]int64{}, zero: noTime,
 		totals: Totals{Method: noneRecorded, CostMethod: noneRecorded},
 	}
 }
@@ -152,9 +152,8 @@ func (x *index) add(e entry) int {
 		if x.zero == noTime {
 			x.zero = e.at
 		}
-		x.lastTime = max(x.lastTime, e.at)
 	}
-	e.clock = x.lastTime
+	e.clock = x.tick(e)
 	if e.file == 0 {
 		e.file = x.current
 	}
@@ -209,20 +208,30 @@ func (x *index) each(i int, yield func(i int, e entry) bool) {
 func (x *index) reclock() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	last := int64(noTime)
-	x.zero = noTime
+	x.lastTime, x.zero = map[uint16]int64{}, noTime
 	for _, page := range x.pages {
 		for i := range page {
 			if page[i].at != noTime {
 				if x.zero == noTime {
 					x.zero = page[i].at
 				}
-				last = max(last, page[i].at)
 			}
-			page[i].clock = last
+			page[i].clock = x.tick(page[i])
 		}
 	}
-	x.lastTime = last
+}
+
+// tick moves an agent's clock to a step's time, never back.
+func (x *index) tick(e entry) int64 {
+	last, ok := x.lastTime[e.agent]
+	if !ok {
+		last = noTime
+	}
+	if e.at > last {
+		last = e.at
+		x.lastTime[e.agent] = last
+	}
+	return last
 }
 
 // tool gives a tool's name a number.

@@ -138,8 +138,9 @@ type Head struct {
 	// Agent is an index into Agents: 0 is the main agent.
 	Agent int
 	// AtMS is the start in milliseconds on the transcript's clock (Clock says
-	// which), never less than that of the step before: steps without a time have
-	// that of their neighbour. -1 when the transcript has no clock.
+	// which), never less than that of the same agent's step before: steps
+	// without a time have that of their neighbour. -1 when the transcript has no
+	// clock.
 	AtMS int64
 	// Time is the start as recorded, not corrected; zero when not recorded.
 	Time time.Time

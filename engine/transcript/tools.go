@@ -83,11 +83,19 @@ func refine(tool string, r *skim.Reader) Class {
 type bodies struct {
 	f     *Full
 	limit int
+	// resolve replaces a text that refers to another place in the record; nil in
+	// most formats.
+	resolve func(ref string) (s string, size int64, ok bool)
 }
 
 func (b *bodies) add(role Role, label, raw string, size int64) {
 	if size == 0 && role != PartOutput {
 		return
+	}
+	if b.resolve != nil {
+		if s, n, ok := b.resolve(raw); ok {
+			raw, size = s, n
+		}
 	}
 	b.f.Parts = append(b.f.Parts, Part{role, label, Text{raw, max(size, int64(len(raw)))}})
 }
