@@ -65,23 +65,6 @@ func NewExplainer(doc *Document, estate *Estate, on Date, profile Profile) *Expl
 // Document is the derived register.
 func (e *Explainer) Document() *Document { return e.m.out }
 
-// Explainer validates the register and derives it for questions.
-func (s *Source) Explainer(set Settings) (*Explainer, error) {
-	facts, err := s.Facts()
-	if err != nil {
-		return nil, err
-	}
-	if set, err = s.Resolve(set); err != nil {
-		return nil, err
-	}
-	if err := s.placed(validate(&s.Declared, facts)); err != nil {
-		return nil, err
-	}
-	e := NewExplainer(&s.Declared, facts, set.On, set.Profile)
-	s.name(e.m.out, facts)
-	return e, nil
-}
-
 func (v *storeView) path() string { return fmt.Sprintf("stores[%d].", v.at) }
 
 // Finding explains what the rule of a code made of a store, its migrations or

@@ -196,6 +196,11 @@ func TestRules(t *testing.T) {
 			c.app().Copies = append([]Copy{other}, c.app().Copies...)
 			c.app().Copies[1].Status = Planned
 		}, "cell current app-db lose-server", "read-only none vps=read-only,home=restore-required w0"},
+		{"cell 3: the promoted copy decides where several serve", func(c *change) {
+			other := *c.copy("app-db-replica")
+			other.ID = "app-db-second"
+			c.app().Copies = append([]Copy{other}, c.app().Copies...)
+		}, "cell current app-db lose-server", "read-only 20m vps=read-only,home=restore-required w0"},
 		{"cell 3a: automatic promotion", func(c *change) { c.app().Promotion.Trigger = Automatic }, "cell current app-db lose-uplink", "writable none home=writable,vps=writable w2"},
 		{"cell 3a: minutes", func(c *change) { c.app().Promotion.Trigger = Automatic }, "cell current app-db lose-server", "writable 20m vps=writable,home=restore-required w1"},
 		{"A17: rebuildable needs no internet", func(c *change) { c.store("cache").Primary.Node = "vps" }, "cell current cache lose-uplink", "restore-required none home=restore-required,vps=writable w1"},

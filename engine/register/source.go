@@ -183,6 +183,15 @@ func (s *Source) Resolve(set Settings) (Settings, error) {
 
 // Derive validates the register and derives it.
 func (s *Source) Derive(set Settings) (*Document, error) {
+	e, err := s.Explainer(set)
+	if err != nil {
+		return nil, err
+	}
+	return e.Document(), nil
+}
+
+// Explainer validates the register and derives it for questions.
+func (s *Source) Explainer(set Settings) (*Explainer, error) {
 	facts, err := s.Facts()
 	if err != nil {
 		return nil, err
@@ -193,9 +202,12 @@ func (s *Source) Derive(set Settings) (*Document, error) {
 	if err := s.placed(validate(&s.Declared, facts)); err != nil {
 		return nil, err
 	}
-	doc := Derive(&s.Declared, facts, set.On, set.Profile)
-	s.name(doc, facts)
-	return doc, nil
+	e := NewExplainer(&s.Declared, facts, set.On, set.Profile)
+	s.name(e.m.out, facts)
+	if s.estate != nil && set.Profile == Full {
+		e.m.out.Estate = facts // so that the rendering is its own source
+	}
+	return e, nil
 }
 
 // name says where the register comes from where the estate does not: what was

@@ -61,3 +61,19 @@ func TestRenderedAgain(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Facts that were given apart come along, so that the rendering needs no other
+// file.
+func TestRenderedWithItsEstate(t *testing.T) {
+	doc, err := declared(t).Derive(Settings{On: "2026-08-15", Profile: Full})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := parse(t, "r.json", doc.Encode()).Check(Settings{Today: "2031-01-01"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Holds || r.On != "2026-08-15" || len(r.Findings) != 28 {
+		t.Errorf("%d findings as of %s: %+v %+v", len(r.Findings), r.On, r.Differences, r.Form)
+	}
+}
