@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -400,6 +401,42 @@ func TestProxyThatIgnoresItsUpstream(t *testing.T) {
 	attacked(t, r, false)
 }
 
+// TestSwallowedWrites: a write that is acknowledged and not kept counts nowhere.
+func TestSwallowedWrites(t *testing.T) {
+	programs := failover.Programs()
+	programs["/opt/failover/proxy.py"] = func(ctx context.Context, p *sim.Process) error {
+		honest := &httputil.ReverseProxy{
+			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "127.0.0.1:8082"}) },
+			Transport: p.HTTP().Transport,
+		}
+		return p.Serve(ctx, ":8080", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := p.ReadFile("/etc/swallow"); err == nil && r.Method == http.MethodPut {
+				w.WriteHeader(http.StatusNoContent)
+				return
+			}
+			honest.ServeHTTP(w, r)
+		}))
+	}
+	r := newRig(t, sim.New(sim.Config{Programs: programs}))
+	const swallow, keep = "touch /etc/swallow", "rm /etc/swallow"
+	r.sh(promote + mask)
+	for _, m := range []string{"writes-restored", "service-restart", "host-reboot"} {
+		if m == "host-reboot" {
+			if err := r.reboot(m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.sh(swallow)
+		if _, err := r.verify(m); err == nil || !strings.Contains(err.Error(), "new record") {
+			t.Errorf("%s: %v", m, err)
+		}
+		r.sh(keep)
+		if _, err := r.verify(m); err != nil {
+			t.Errorf("%s: %v", m, err)
+		}
+	}
+}
+
 // TestReboot: a fence that does not survive a reboot is found out by it.
 func TestReboot(t *testing.T) {
 	r := newRig(t, driver())
@@ -443,6 +480,7 @@ func TestRefusals(t *testing.T) {
 		{"old primary started", "systemctl start failover-primary", "failed-primary-preserved", "answers on the old primary's port"},
 		{"mark gone", "rm /var/lib/failover/primary.failed", "failed-primary-preserved", "mark of the failed primary is gone"},
 		{"data gone", "rm /var/lib/failover/primary.sqlite3", "failed-primary-preserved", "data is gone"},
+		{"data emptied", ": >/var/lib/failover/primary.sqlite3", "failed-primary-preserved", "data is not what it was"},
 		{"nothing done", "true", "reads-restored", "GET /health: 502"},
 		{"switched, not promoted", "printf '8082\\n' >/var/lib/failover/upstream", "reads-restored", "reads come from a replica"},
 		{"promoted, not switched", "printf 'primary\\n' >/var/lib/failover/replica.role", "reads-restored", "GET /health: 502"},
