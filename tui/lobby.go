@@ -122,18 +122,24 @@ func (l *lobby) load() tea.Cmd {
 	}
 	l.loading = true
 	return safe(func() tea.Msg {
-		var recs []item
+		var recs []recording.Summary
+		var from []Shelf
 		var trouble []string
 		for _, s := range l.lib.Shelves {
 			list, err := s.List(l.ctx)
 			if err != nil {
 				trouble = append(trouble, text.Line(err.Error()))
 			}
-			for i := range list {
-				recs = append(recs, item{rec: &list[i], shelf: s})
+			for _, r := range list {
+				recs, from = append(recs, r), append(from, s)
 			}
 		}
-		slices.SortStableFunc(recs, func(a, b item) int {
+		recording.MarkSame(recs)
+		items := make([]item, len(recs))
+		for i := range recs {
+			items[i] = item{rec: &recs[i], shelf: from[i]}
+		}
+		slices.SortStableFunc(items, func(a, b item) int {
 			if a.rec.Live != b.rec.Live {
 				if a.rec.Live {
 					return -1
@@ -144,7 +150,7 @@ func (l *lobby) load() tea.Cmd {
 		})
 		return doneMsg{then: func(*model) tea.Cmd {
 			l.loading, l.loaded, l.trouble = false, true, strings.Join(trouble, "; ")
-			l.items = append(l.items, recs...)
+			l.items = append(l.items, items...)
 			return nil
 		}}
 	})

@@ -80,6 +80,7 @@ func listRecordings(paths []string) ([]recording.Summary, error) {
 	slices.SortStableFunc(list, func(x, y recording.Summary) int {
 		return cmp.Or(y.StartedAt.Compare(x.StartedAt), cmp.Compare(x.Name, y.Name))
 	})
+	recording.MarkSame(list)
 	return list, nil
 }
 

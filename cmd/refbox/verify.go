@@ -57,7 +57,10 @@ func printReport(a *app, dir string, rep recording.Report) error {
 		if f.Line > 0 {
 			where = fmt.Sprintf("%s:%d (byte %d)", where, f.Line, f.Offset)
 		}
-		fmt.Fprintf(a.out, "%-5s  %s  %s: %s\n", f.Severity, f.Code, text.Line(where), f.Text)
+		if where != "" {
+			where += ": "
+		}
+		fmt.Fprintf(a.out, "%-5s  %s  %s%s\n", f.Severity, f.Code, text.Line(where), f.Text)
 	}
 	if rep.Stopped != "" {
 		fmt.Fprintln(a.out, "stopped: "+text.Line(rep.Stopped))

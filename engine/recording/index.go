@@ -81,6 +81,7 @@ func (r *Recording) reset() {
 	r.index = index{head: world.New(), findings: newTally()}
 	r.seeker = seeker{}
 	r.seeker.start()
+	r.testimony = nil
 }
 
 // Len is the number of events read so far.

@@ -31,6 +31,8 @@ type Summary struct {
 	Events     *int          `json:"events"` // null when a large log was not read to its end
 	Badge      string        `json:"badge"`  // ok, notes, broken, or unread when it cannot be opened
 	Integrity  Report        `json:"integrity"`
+
+	likeness string // of the log; see MarkSame
 }
 
 // SummarySeat is one seat of a Summary, as the standings have it.
@@ -49,7 +51,7 @@ const (
 )
 
 // List summarises heats: each path is a heat's folder or log, or a folder that
-// holds heats at most two levels down. Newest first. A path that is not there is
+// holds heats at most two levels down. Newest first; logs that occur twice are noted. A path that is not there is
 // an error; a heat that cannot be opened is listed with what is wrong.
 func List(paths ...string) ([]Summary, error) {
 	var out []Summary
@@ -66,6 +68,7 @@ func List(paths ...string) ([]Summary, error) {
 	slices.SortStableFunc(out, func(a, b Summary) int {
 		return cmp.Or(b.StartedAt.Compare(a.StartedAt), cmp.Compare(a.Name, b.Name))
 	})
+	MarkSame(out)
 	return out, nil
 }
 
@@ -149,17 +152,24 @@ func (r *Recording) Summary() Summary {
 		}
 		s.Seats = append(s.Seats, seat)
 	}
-	s.Integrity = r.Integrity()
+	s.Integrity = r.Check(context.Background())
+	s.Badge = s.Integrity.Badge()
+	s.likeness = r.likeness()
+	return s
+}
+
+// Check is Verify where that takes a moment only, of a log of up to 1 MiB that
+// nobody writes; else what Integrity has.
+func (r *Recording) Check(ctx context.Context) Report {
 	r.mu.Lock()
-	small := r.total <= maxVerified
+	small := r.total <= maxVerified && !r.live
 	r.mu.Unlock()
-	if small && !s.Live {
-		if report, err := r.Verify(context.Background()); err == nil {
-			s.Integrity = report
+	if small {
+		if report, err := r.Verify(ctx); err == nil {
+			return report
 		}
 	}
-	s.Badge = s.Integrity.Badge()
-	return s
+	return r.Integrity()
 }
 
 // lastEvents decodes the lines at the end of a log that was not read that far.

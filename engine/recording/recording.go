@@ -48,6 +48,9 @@ type Recording struct {
 	problems []Finding // of the files beside the log
 	found    []Finding // when the files were opened
 
+	testimony   *testimony // of the first testimonyAt events, once asked for
+	testimonyAt int
+
 	index
 	seeker
 }

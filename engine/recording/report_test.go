@@ -155,7 +155,6 @@ func TestDamagedReports(t *testing.T) {
 	}
 }
 
-
 // The reference makes folders and publishes them flat: an agent's files are found
 // either way, and not where a hostile id points.
 func TestNestedArtifacts(t *testing.T) {

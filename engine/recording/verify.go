@@ -89,6 +89,9 @@ func (v *verification) run(ctx context.Context) error {
 	if v.match.Ours() {
 		v.matchFile()
 	}
+	if err := v.transcripts(ctx); err != nil {
+		return err
+	}
 	for _, name := range v.order {
 		if err := ctx.Err(); err != nil {
 			return err
