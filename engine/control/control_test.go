@@ -327,3 +327,34 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestSweepRemovesWhatTheDeadLeft(t *testing.T) {
+	_, live := serveDesk(t, &desk{})
+	dir := filepath.Dir(live)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "dead"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	old, fresh := filepath.Join(dir, privatePrefix+"old"), filepath.Join(dir, privatePrefix+"fresh")
+	long := time.Now().Add(-time.Hour)
+	err = errors.Join(os.Mkdir(old, 0o700), os.Chtimes(old, long, long), os.Mkdir(fresh, 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(dir); err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if got, want := strings.Join(left, " "), privatePrefix+"fresh "+filepath.Base(live)+" file"; got != want {
+		t.Errorf("left %s, want %s", got, want)
+	}
+	if _, err := Dial(live); err != nil {
+		t.Error(err)
+	}
+}
