@@ -412,10 +412,8 @@ class Bus:
 
     def __init__(self):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(5)
+        self.socket.settimeout(20)  # it answers nobody while it reloads, on a busy host for seconds
         self.buffer = b""
-
-    def __enter__(self):
         try:
             self.socket.connect("/run/systemd/private")
             # The requests wait for the answer: systemd leaves lying what comes in
@@ -429,6 +427,8 @@ class Bus:
         except BaseException:
             self.socket.close()
             raise
+
+    def __enter__(self):
         return self
 
     def __exit__(self, *_):
@@ -497,7 +497,11 @@ def systemctl(action, name, request):
     systemctl does. None when that is better left to systemctl itself."""
     if action not in JOBS and action != "reset-failed" or not name.endswith((".service", ".target", ".socket")):
         return None
-    with Bus() as bus:
+    try:
+        bus = Bus()
+    except (OSError, Refused):
+        return None
+    with bus:
         bus.socket.settimeout(0.5)
 
         def receive():
