@@ -126,11 +126,14 @@ func (s *shell) note(sort Sort, target, by string, span Span) {
 
 func (r *reading) note(sort Sort, target, by string, span Span, via string) {
 	sort = r.special(sort, target)
+	if sort == FileWritten && (sinks[target] || strings.HasPrefix(target, "/dev/fd/")) {
+		return
+	}
 	e := Effect{Sort: sort, By: clip(by, 60), Span: span, Via: via, target: clip(target, 4096)}
 	e.Span.End = min(max(e.Span.End, 0), r.limit)
 	e.Span.Start = min(max(e.Span.Start, 0), e.Span.End)
 	switch sort {
-	case FileWritten, FileRemoved, DirectoryCreated, AttributesChanged, DataChanged, DataRead, ProcessStarted, ProgramRun, MountChanged:
+	case FileWritten, FileRemoved, DirectoryCreated, AttributesChanged, DataChanged, DataRead, DataDescribed, ProcessStarted, ProgramRun, MountChanged:
 		e.Scratch = scratch(target)
 	}
 	key := effectKey{sort, e.target, e.Span}
@@ -147,6 +150,9 @@ func (r *reading) note(sort Sort, target, by string, span Span, via string) {
 	r.seen[key] = true
 	r.effects = append(r.effects, e)
 }
+
+// sinks keep nothing of what is written to them.
+var sinks = set1("/dev/null /dev/zero /dev/full /dev/tty /dev/stdout /dev/stderr /dev/stdin")
 
 // special knows the files that are no files: writing to them tells the kernel
 // something.

@@ -164,6 +164,7 @@ func (r *reading) sftp(text string) {
 // judge weighs the effects.
 func (r *reading) judge(a Action, text string, changedBefore bool) Judgement {
 	r.undo()
+	r.guess()
 	j := Judgement{Kind: Discovery, Degraded: r.degraded}
 	kinds := map[Kind]bool{}
 	changes := 0
@@ -239,6 +240,31 @@ func (r *reading) undo() {
 					}
 				}
 			}
+		}
+	}
+}
+
+// guess settles, in a text that was cut, effects on a target that the missing
+// part would have told: where every known file of the action is scratch, so is
+// that one. (A function that fills an experiment's database, say, whose calls
+// were cut off.)
+func (r *reading) guess() {
+	if !r.degraded {
+		return
+	}
+	temporary := false
+	for _, e := range r.effects {
+		switch e.Sort {
+		case FileWritten, FileRemoved, DirectoryCreated, DataChanged, AttributesChanged:
+			if e.target != unknown && !e.Scratch {
+				return
+			}
+			temporary = temporary || e.Scratch
+		}
+	}
+	for i := range r.effects {
+		if e := &r.effects[i]; temporary && e.target == unknown && e.Sort.Kind() != Lifecycle {
+			e.Scratch = true
 		}
 	}
 }

@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -325,10 +326,7 @@ func installFiles(c *call) {
 	if len(ops) == 2 && (ops[0].text == "/dev/stdin" || ops[0].text == "-") && c.stdin != nil {
 		c.wrote(c.resolve(ops[1].text), c.stdin.text, false)
 	}
-	var rest []arg
-	for _, a := range ops {
-		rest = append(rest, a)
-	}
+	rest := slices.Clone(ops)
 	if t, ok := opts["t"]; ok {
 		rest = append(rest, arg{code{text: t.text + "/"}, t.from, t.to})
 	}

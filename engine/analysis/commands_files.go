@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -312,9 +313,9 @@ func packages(c *call) {
 		if install {
 			sort = PackageInstalled
 		}
-		names, opts := getopt(c.args[i+1:], "ctorie", "target-release", "requirement", "index-url", "target", "prefix")
-		if _, s := opts["s"]; s && strings.HasPrefix(c.name, "apt") {
-			return
+		names, _ := getopt(c.args[i+1:], "ctorie", "target-release", "requirement", "index-url", "target", "prefix")
+		if strings.HasPrefix(c.name, "apt") && slices.ContainsFunc(c.args, func(a arg) bool { return a.text == "-s" }) {
+			return // simulates
 		}
 		if len(names) == 0 {
 			c.add(sort, "")

@@ -176,16 +176,38 @@ func firstLine(text string) int {
 	return n
 }
 
-// nesting estimates from above how deep brackets nest.
+// nesting estimates from above how deep brackets and compound commands nest,
+// here-documents left out.
 func nesting(text string) int {
-	depth, most := 0, 0
-	for i := range len(text) {
-		switch text[i] {
-		case '(', '{':
-			depth++
-			most = max(most, depth)
-		case ')', '}':
-			depth = max(depth-1, 0)
+	depth, words, most := 0, 0, 0
+	for len(text) > 0 {
+		n := firstLine(text)
+		line := text[:n]
+		if end := strings.IndexByte(line, '\n'); end >= 0 {
+			line = line[:end]
+		}
+		text = text[n:]
+		for i := 0; i < len(line); {
+			j := i
+			for j < len(line) && (line[j] >= 'a' && line[j] <= 'z') {
+				j++
+			}
+			switch line[i:j] {
+			case "if", "while", "until", "for", "case", "select":
+				words++
+			case "fi", "done", "esac":
+				words = max(words-1, 0)
+			case "":
+				switch line[i] {
+				case '(', '{':
+					depth++
+				case ')', '}':
+					depth = max(depth-1, 0)
+				}
+				j = i + 1
+			}
+			most = max(most, depth+words)
+			i = j
 		}
 	}
 	return most

@@ -90,10 +90,10 @@ func (e *pyExpr) expr() pyValue {
 		}
 		e.i++
 		if op == ":=" {
-			name := e.tokens[e.i-2]
+			at := e.i - 2
 			v = e.operand()
-			if name.kind == pyName {
-				e.p.vars[name.text] = v
+			if at >= start && e.tokens[at].kind == pyName {
+				e.p.vars[e.tokens[at].text] = v
 			}
 			continue
 		}
@@ -207,7 +207,9 @@ func pyJoin(a, b string) string {
 
 func (e *pyExpr) operand() pyValue {
 	if e.peek() == "-" { // nobody here counts from the end
-		e.i++
+		for e.peek() == "-" {
+			e.i++
+		}
 		e.operand()
 		return anything()
 	}
@@ -250,11 +252,17 @@ func (e *pyExpr) operand() pyValue {
 			e.i = min(e.i+1, len(e.tokens))
 			v = e.p.item(v, index)
 		default:
-			return v.at(e.tokens[start].start, e.tokens[e.i-1].end)
+			return e.placed(v, start)
 		}
-		v = v.at(e.tokens[start].start, e.tokens[min(e.i, len(e.tokens))-1].end)
+		v = e.placed(v, start)
 	}
 	return v
+}
+
+// placed notes where the expression from the token at start to here stands.
+func (e *pyExpr) placed(v pyValue, start int) pyValue {
+	last := max(min(e.i, len(e.tokens))-1, start)
+	return v.at(e.tokens[start].start, e.tokens[last].end)
 }
 
 func (v pyValue) at(from, to int) pyValue {

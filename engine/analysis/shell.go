@@ -9,20 +9,21 @@ import (
 )
 
 // Bounds on one action's reading: statements and calls, depth of nested texts
-// and functions, effects kept, rounds of one loop.
+// and functions, effects kept, rounds of one loop,
+// length of a variable (doubling one costs a reader much more than a shell).
 const (
-	maxSteps   = 20000
-	maxDepth   = 24
-	maxEffects = 200
-	maxRounds  = 16
+	maxSteps    = 20000
+	maxDepth    = 200
+	maxEffects  = 200
+	maxRounds   = 16
+	maxVariable = 16 << 10
 )
 
 // reading follows one action's text.
 type reading struct {
 	mem      *memory
 	effects  []Effect
-	files    map[string]string // what the action wrote, by path
-	limit    int               // length of the action's text
+	limit    int // length of the action's text
 	steps    int
 	depth    int
 	degraded bool
@@ -248,13 +249,35 @@ func (s *shell) binary(cmd *syntax.BinaryCmd) {
 		s.with(func(x *shell) { x.piped = true; x.env = s.env.copy() }, cmd.X)
 		out := s.output(cmd.X)
 		s.with(func(x *shell) { x.stdin = out }, cmd.Y)
-	case syntax.AndStmt:
-		// `[ -f x ] && cat x` is a guard; `test "$a" = b && echo ok` tells.
-		s.with(func(x *shell) { x.quiet = x.quiet || unaryTest(cmd.X) }, cmd.X)
-		s.list([]*syntax.Stmt{cmd.Y})
 	default:
-		s.list([]*syntax.Stmt{cmd.X, cmd.Y})
+		// A long chain leans to the left; walking down it first keeps the
+		// depth of the reading apart from the length of the chain.
+		chain := []*syntax.BinaryCmd{cmd}
+		for len(chain) < maxSteps {
+			left, ok := chain[len(chain)-1].X.Cmd.(*syntax.BinaryCmd)
+			if !ok || left.Op == syntax.Pipe || left.Op == syntax.PipeAll || len(chain[len(chain)-1].X.Redirs) > 0 {
+				break
+			}
+			chain = append(chain, left)
+		}
+		for i := len(chain) - 1; i >= 0; i-- {
+			link := chain[i]
+			if i == len(chain)-1 {
+				s.operand(link.X, link.Op)
+			}
+			op := syntax.BinCmdOperator(0)
+			if i > 0 {
+				op = chain[i-1].Op
+			}
+			s.operand(link.Y, op)
+		}
 	}
+}
+
+// operand follows a part of a chain; next is the operator behind it.
+// `[ -f x ] && cat x` is a guard; `test "$a" = b && echo ok` tells.
+func (s *shell) operand(st *syntax.Stmt, next syntax.BinCmdOperator) {
+	s.with(func(x *shell) { x.quiet = x.quiet || next == syntax.AndStmt && unaryTest(st) }, st)
 }
 
 // loop follows the body once per item when the items are known and few, so that
@@ -299,13 +322,13 @@ func (s *shell) assign(a *syntax.Assign) {
 		if a.Append {
 			v = s.env.vars[a.Name.Value] + " " + v
 		}
-		s.env.vars[a.Name.Value] = clip(v, maxValue)
+		s.env.vars[a.Name.Value] = clip(v, maxVariable)
 	case a.Value != nil:
 		v := s.word(a.Value).text
 		if a.Append {
 			v = s.env.vars[a.Name.Value] + v
 		}
-		s.env.vars[a.Name.Value] = clip(v, maxValue)
+		s.env.vars[a.Name.Value] = clip(v, maxVariable)
 	case !a.Naked:
 		s.env.vars[a.Name.Value] = ""
 	}
@@ -347,8 +370,8 @@ func (s *shell) words(w *syntax.Word) []arg {
 	}
 	var out []arg
 	syntax.SplitBraces(w)
-	for _, x := range expand.Braces(w) {
-		if len(out) == maxRounds {
+	for x, err := range expand.BracesSeq(nil, w) {
+		if err != nil || len(out) == maxRounds {
 			break
 		}
 		a := s.word(x)
