@@ -110,9 +110,11 @@ func (s *seat) check(ctx, timed context.Context, m *Milestone, a *probe.Attempt,
 		v.notBefore = min(v.notBefore, v.at)
 	}
 	if a.Disrupted() && ctx.Err() == nil {
+		before := s.race.clock()
 		if broken := s.recheck(timed, m.ID); broken != "" && err == nil {
 			err = &probe.Failure{Category: probe.Contract, Source: "player", Reason: broken}
 		}
+		v.attackMS += s.race.clock() - before // looking again may attack again
 	}
 	if err != nil {
 		return v, err

@@ -508,6 +508,34 @@ func TestAttackTimeIsNotCharged(t *testing.T) {
 	})
 }
 
+// TestLookingAgainIsNotCharged: a fence is attacked again after a reboot, and
+// fences differ in how long that takes.
+func TestLookingAgainIsNotCharged(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		fence := step("fence", 20, passes)
+		fence.Verifier.(*verifier).holds = func(ctx context.Context, s string) error {
+			if s == "long" {
+				return sleep(ctx, 9*time.Second)
+			}
+			return sleep(ctx, time.Second)
+		}
+		f := newField(t, Rules{Completion: "up", Milestones: []Milestone{
+			fence,
+			{ID: "reboot", DependsOn: []string{"fence"}, Operation: HostReboot, Timeout: time.Minute, Points: 40, Required: true,
+				Verifier: &verifier{verify: func(context.Context, *probe.Attempt) error { return nil }}},
+			step("up", 40, passes, "reboot"),
+		}}, "long", "short")
+		f.run()
+		got := map[string]uint64{}
+		for _, d := range of(f.log, func(event.DurableDeploymentCompleted) bool { return true }) {
+			got[d.Territory] = *d.DurableAt
+		}
+		if diff := cmp.Diff(map[string]uint64{"long": 6000, "short": 6000}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestUndoThatFailsRefuses(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newField(t, Rules{StopOnFirstDurable: true, Duration: 10 * time.Second, Completion: "fence", Milestones: []Milestone{

@@ -13,7 +13,8 @@
 //     have passed; that is final.
 //   - A milestone that passed its verifier is attacked, then looked at again
 //     (holds), before it counts. Its instant is that of its verifier; the time of
-//     the attacks that a durable seat withstood is taken off its instant.
+//     the attacks that a durable seat withstood, and of looking again, is taken
+//     off its instant.
 //   - After a check that restarted or rebooted something, passed or not, every
 //     milestone that had passed is looked at again; one that no longer holds is
 //     revoked, and the check does not pass.
