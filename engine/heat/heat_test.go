@@ -411,7 +411,8 @@ func TestDeadlineEndsAHeat(t *testing.T) {
 }
 
 func TestRaceToTheLast(t *testing.T) {
-	p := pkg(t, after(time.Second, right), right, right)
+	// Late enough not to be in a dead heat, however busy the host is.
+	p := pkg(t, after(3*time.Second, right), right, right)
 	p.Manifest.Build.StopOnFirstDurable = false
 	f := race(t, driver(), p)
 	for _, s := range f.Outcome.Seats {
