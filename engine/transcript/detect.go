@@ -41,6 +41,9 @@ func detect(st *store, name string) (*index, importer, error) {
 }
 
 func openAs(format string, st *store, name string) (*index, importer, error) {
+	if openers[format] == nil {
+		return nil, nil, fmt.Errorf("%s: %w", format, ErrFormat)
+	}
 	x := newIndex(format, path.Base(name))
 	imp, err := openers[format](x, st, name)
 	if err != nil {
@@ -49,17 +52,33 @@ func openAs(format string, st *store, name string) (*index, importer, error) {
 	return x, imp, nil
 }
 
-var openers = map[string]opener{
-	"claude-code":  openClaude,
-	"codex":        openCodex,
-	"reference":    openReference,
-	"analysis":     openDigest,
-	"swe-agent":    openSWE,
-	"atif":         openATIF,
-	"asciicast":    openCast,
-	"inspect-json": openInspectJSON,
-	"inspect-eval": openInspectEval,
-	"asciicast-v1": openCastV1,
+var openers map[string]opener
+
+// Filled here because a trial's opener looks the others up.
+func init() {
+	openers = map[string]opener{
+		"claude-code":     openClaude,
+		"codex":           openCodex,
+		"reference":       openReference,
+		"analysis":        openDigest,
+		"swe-agent":       openSWE,
+		"atif":            openATIF,
+		"asciicast":       openCast,
+		"inspect-json":    openInspectJSON,
+		"harbor":          openHarbor,
+		"terminal-bench":  openTerminalBench,
+		"openhands":       openOpenHands,
+		"openhands-v1":    openOpenHandsDir,
+		"opencode":        openOpenCode,
+		"opencode-dump":   openOpenCode,
+		"opencode-stream": openOpenCodeStream,
+		"opencode-tree":   openOpenCodeTree,
+		"opencode-sqlite": openOpenCodeDB,
+		"heat":            openHeat,
+		"inspect-eval":    openInspectEval,
+		"asciicast-v1":    openCastV1,
+		"codex-exec":      openCodexExec,
+	}
 }
 
 // sniff finds a file's format by its first bytes and keys.
@@ -273,9 +292,24 @@ func sniffList(r *skim.Reader) string {
 
 // detectFolder finds what a folder is, and the name to open in it.
 func detectFolder(st *store) (format, name string, err error) {
-	switch {
-	case st.isFile("base_state.json") && st.isDir("events"):
+	if st.isFile("base_state.json") && st.isDir("events") {
 		return "openhands-v1", ".", nil
 	}
-	return "", "", fmt.Errorf("a folder that is not a trial, a conversation or a storage tree; open one of its files: %w", ErrFormat)
+	for _, dir := range []string{".", "storage"} {
+		if st.isDir(path.Join(dir, "session")) && (st.isDir(path.Join(dir, "message")) || st.isDir(path.Join(dir, "session/message"))) {
+			return "opencode-tree", dir, nil
+		}
+	}
+	for _, name := range []string{"result.json", "results.json", "events.jsonl", "trajectory.json", "agent/trajectory.json", "opencode.db"} {
+		b, err := st.open(name)
+		if err != nil {
+			continue
+		}
+		format, err := sniff(b, sizeOf(b))
+		b.Close()
+		if err == nil && openers[format] != nil {
+			return format, name, nil
+		}
+	}
+	return "", "", fmt.Errorf("a folder that is not a trial, a heat, a conversation or a storage tree; open one of its files: %w", ErrFormat)
 }

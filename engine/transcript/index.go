@@ -109,10 +109,10 @@ type index struct {
 	counts   map[Trouble]int
 	info     Info
 	clock    Clock
-	totals   Totals // rules and, where the record has them, figures
-	given    bool   // totals has the figures; else they are summed
+	totals   Totals           // rules and, where the record has them, figures
+	given    bool             // totals has the figures; else they are summed
 	lastTime map[uint16]int64 // by agent: the clock is monotone for each
-	zero     int64 // the first time of day: AtMS counts from it
+	zero     int64            // the first time of day: AtMS counts from it
 	records  int
 	read     int64  // bytes
 	full     bool   // more steps than are kept
@@ -395,8 +395,11 @@ func (x *index) head(i int, e entry) Head {
 	defer x.mu.RUnlock()
 	h := Head{
 		Index: i, Pos: int(e.pos), Kind: e.kind, Actor: e.actor, Class: e.class, Outcome: e.outcome, Flags: e.flags,
-		Tool: x.tools[e.tool], Agent: int(e.agent), AtMS: -1, DurationMS: int64(e.dur),
+		Agent: int(e.agent), AtMS: -1, DurationMS: int64(e.dur),
 		File: text.Line(x.files[e.file]), Offset: e.off, Length: e.length,
+	}
+	if e.kind == ToolCall {
+		h.Tool = x.tools[e.tool]
 	}
 	if x.clock != NoClock {
 		h.AtMS = 0

@@ -83,6 +83,12 @@ func (t *Transcript) Raw(i int) (record, result io.ReadCloser, err error) {
 	if e.length <= 0 {
 		return nil, nil, fmt.Errorf("%s: step %d has no record of its own: %w", t.path, i, fs.ErrNotExist)
 	}
+	if row, ok := imp.(interface {
+		raw(e entry) (io.ReadCloser, error)
+	}); ok {
+		record, err = row.raw(e)
+		return record, nil, err
+	}
 	record, err = section(imp, e.file, e.off, e.length)
 	if err == nil && e.resLength > 0 {
 		if result, err = section(imp, max(e.resFile, e.file), e.resOff, e.resLength); err != nil {
