@@ -403,11 +403,29 @@ func (b *box) noHalves() {
 	b.t.Helper()
 	for _, dir := range []string{b.root, filepath.Join(b.env["XDG_CACHE_HOME"], "refbox")} {
 		for _, name := range filesBelow(dir) {
-			if base := filepath.Base(name); strings.Contains(base, "tmp-") || strings.HasPrefix(base, "building-") {
+			base := filepath.Base(name)
+			if home, _, half := strings.Cut(base, ".tmp-"); half && locked(filepath.Join(dir, filepath.Dir(name), home+".lock")) {
+				continue // another process's: the user's cache is shared
+			}
+			building := strings.HasPrefix(base, "building-")
+			if building && locked(filepath.Join(dir, filepath.Dir(name), ".lock")) {
+				continue
+			}
+			if building || strings.Contains(base, ".tmp-") {
 				b.t.Errorf("%s is left half-made", filepath.Join(dir, name))
 			}
 		}
 	}
+}
+
+// locked says that a process holds a lock file.
+func locked(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
 }
 
 func filesBelow(dir string) []string {
