@@ -486,11 +486,23 @@ func sharedRecordings(t *testing.T) []string {
 }
 
 // Every recording that there is opens, plays, steps and fits.
+// sharedRecording is one of them.
+func sharedRecording(t *testing.T, name string) string {
+	t.Helper()
+	for _, dir := range sharedRecordings(t) {
+		if filepath.Base(dir) == name {
+			return dir
+		}
+	}
+	t.Skip("needs the recording " + name + " among the shared test data (REFBOX_DATA)")
+	return ""
+}
+
 func TestAllRecordings(t *testing.T) {
 	for _, dir := range sharedRecordings(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			d := replayOf(t, dir, 120, 34, plainOutput())
-			for _, keys := range []string{". . . ] } 2", ": 5 0 % enter", "enter tab k tab tab enter esc esc", "w j j enter tab j esc esc", "G", "enter enter esc esc", "?"} {
+			for _, keys := range []string{". . . ] } 2", ": 5 0 % enter", "enter tab k tab tab enter esc esc", "w j j enter tab j esc esc", "i j pgdown i", "G", "enter enter esc esc", "?"} {
 				d.press(strings.Fields(keys)...)
 				for _, size := range [][2]int{{80, 24}, {200, 60}, {120, 34}} {
 					d.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})

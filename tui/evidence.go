@@ -150,7 +150,7 @@ func (s *evidenceScreen) draw(c canvas.Canvas) {
 	w, h := c.Size()
 	trials := s.trials()
 	s.chosen = max(0, min(s.chosen, len(trials)-1))
-	low, top := c.Bounds().CutBottom(2)
+	low, top := c.Bounds().CutBottom(s.laneRows())
 	s.drawLanes(c.Sub(low))
 	var left, right canvas.Rect
 	if w >= 100 {

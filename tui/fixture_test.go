@@ -210,6 +210,11 @@ func (x *taped) finishAt(end uint64) {
 		x.add(end, event.CompetitorStateChanged{Territory: s, From: "building", To: "incomplete", Reason: "outraced by " + one})
 	}
 	x.add(end, event.MatchStateChanged{From: "running", To: "finished"}, event.MatchFinished{Winner: ptr(one), Reason: "first durable deployment"})
+	for _, s := range demoSeats {
+		if err := x.w.Artifact(s, "result.json", map[string]string{"territory": s}); err != nil {
+			x.t.Fatal(err)
+		}
+	}
 	if err := x.w.Finish(); err != nil {
 		x.t.Fatal(err)
 	}

@@ -46,6 +46,13 @@ type heat struct {
 	consoles consoles
 	attached *attachment // the one that takes the keys
 
+	ctx       context.Context  // of what is read beside the screen
+	report    recording.Report // as of reportOf, read at reportAt
+	reportOf  reportKey
+	reportAt  time.Time
+	verifying bool
+	told      map[string]*recording.Activity // by territory
+
 	words    string // that were searched for last
 	stopFind func()
 	restarts int // of the log, when world was folded
@@ -57,7 +64,7 @@ type layoutKey struct{ w, h int }
 func openHeat(ctx context.Context, rec *recording.Recording, desk Desk, now time.Time) *heat {
 	ctx, stop := context.WithCancel(ctx)
 	h := &heat{
-		rec: rec, manifest: rec.Manifest(), foreign: !rec.Live(), desk: desk, stop: stop,
+		rec: rec, manifest: rec.Manifest(), foreign: !rec.Live(), desk: desk, stop: stop, ctx: ctx,
 		reels: map[reelKey]*reel{}, layouts: map[layoutKey]topology.Layout{},
 		changed: rec.Follow(ctx),
 	}
@@ -106,6 +113,7 @@ func (h *heat) advance(now time.Time) time.Duration {
 	if m := h.rec.Match(); h.foreign && m != nil {
 		h.foreign = !m.Ours()
 	}
+	h.lookAtIntegrity(now)
 	if ms := h.rec.Head(); ms != h.headMS {
 		h.headMS, h.headAt = ms, now
 	}
@@ -234,8 +242,15 @@ func (h *heat) status(c canvas.Canvas) {
 	x = c.Put(x+min(2, w/10), 0, at, canvas.Fg(canvas.Title).With(canvas.Bold))
 	// Who leads matters more than how many there are.
 	x += 2
-	if lead := h.lead(); lead != "" && w-x >= min(8, text.Width(lead)) {
-		x = c.PutFit(x, 0, w-x, lead, canvas.Fg(canvas.Title)) + 3
+	sign, badge, badgeStyle := h.badge()
+	if lead, room := h.lead(), w-x-2*text.Width(sign); lead != "" && room >= min(8, text.Width(lead)) {
+		x = c.PutFit(x, 0, room, lead, canvas.Fg(canvas.Title)) + 3
+	}
+	if text.Width(badge) > w-x {
+		badge = sign
+	}
+	if badge != "" && text.Width(badge) <= w-x {
+		x = c.Put(x, 0, badge, badgeStyle) + 3
 	}
 	if seats := plural(len(h.world.Seats()), "seat"); x+text.Width(seats) <= w {
 		c.Put(x, 0, seats, canvas.Fg(canvas.Dim))

@@ -2,12 +2,14 @@ package tui
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/ansi"
@@ -34,6 +36,7 @@ const hostile = "A\x1b[2J\x1b[31mB\x1b]0;owned\x07\x1b]52;c;cHduZWQ=\x07\x1bPq#0
 func onlySGR(t *testing.T, where, frame string) {
 	t.Helper()
 	var state byte
+	after := "" // what came before
 	p := ansi.NewParser()
 	for rest := frame; rest != ""; {
 		seq, width, n, next := ansi.DecodeSequence(rest, state, p)
@@ -43,6 +46,9 @@ func onlySGR(t *testing.T, where, frame string) {
 			if ansi.Cmd(p.Command()).Final() != 'm' || ansi.Cmd(p.Command()).Prefix() != 0 {
 				t.Fatalf("%s: a sequence that is not ours: %q", where, seq)
 			}
+		case width == 0 && after != "" && after[0] >= ' ' && strings.TrimLeftFunc(seq, func(r rune) bool { return unicode.Is(unicode.Mn, r) }) == "":
+			// Marks stand on the letter before them, which the parser gives by itself
+			// when it is ASCII.
 		case width == 0:
 			t.Fatalf("%s: %q (of no width)", where, seq)
 		case strings.ContainsAny(seq, "\u202e\u2066\u200b\ufeff\u200d\ufe0f\U000E0041"):
@@ -53,7 +59,7 @@ func onlySGR(t *testing.T, where, frame string) {
 				t.Fatalf("%s: control character %q", where, seq)
 			}
 		}
-		state, rest = next, rest[n:]
+		state, rest, after = next, rest[n:], seq
 	}
 }
 
@@ -165,6 +171,13 @@ func TestHostileStringsEverywhere(t *testing.T) {
 			d.press(",")
 		}
 		look("earlier")
+		d.press("i")
+		d.until("it is checked", func() bool { return !d.heat().verifying })
+		for range 6 {
+			look("integrity")
+			d.press("pgdown")
+		}
+		d.press("esc")
 		d.press("/", "界")
 		d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(hostile), Paste: true})
 		look("prompt")
@@ -182,6 +195,49 @@ func TestHostileStringsEverywhere(t *testing.T) {
 			}
 			rest = rest[i+1:]
 		}
+	}
+}
+
+// What a transcript tells and what a foreign log and its file names hold is
+// anybody's.
+func TestHostileForeignFolder(t *testing.T) {
+	dir := t.TempDir()
+	quoted := func(s string) string {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	raw := hostile
+	agent := "evil"
+	log := fmt.Sprintf(`{"schema_version":1,"sequence":0,"elapsed_ms":0,"kind":"territory_registered","territory":"t","class":"c","agent":%s,%s:1}
+{"schema_version":1,"sequence":9,"elapsed_ms":5000,"kind":%s,"x":%s}
+%s
+{"schema_version":1,"sequence":9,"elapsed_ms":1000,"kind":"usage_charged","agent":%s,"resource_units":0,"input_tokens":1,"output_tokens":2,"cost_microusd":3}
+`, quoted(agent), quoted(hostile), quoted(hostile), quoted(hostile), raw, quoted(agent))
+	told := fmt.Sprintf(`{"schema_version":2,"usage":{"input_tokens":1,"output_tokens":2},"tool_trace":[{"id":%[1]s,"name":%[1]s,"input":{"command":%[1]s},"output":%[1]s},{"name":%[1]s,"input":{%[1]s:%[1]s}}],
+		"timing":{"model_rounds":[{"duration_ms":100,"usage":{"input_tokens":1,"output_tokens":2}}]}}`, quoted(hostile))
+	for name, data := range map[string]string{"events.jsonl": log, agent + "-transcript.json": told, agent + "-transcript.live.json": told[:200], "match.json": raw, "arena.json": raw, "world.json": raw} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Skipf("this file system takes no such name: %v", err)
+		}
+	}
+	d := watchOf(t, dir, 120, 34, canvas.Output{Profile: canvas.TrueColor, Theme: canvas.Dark()}, Desk{})
+	d.until("the transcripts are read", func() bool { return len(d.heat().told) > 0 })
+	d.press("G")
+	onlySGR(t, "overview", d.m.View())
+	if n := d.heat().deeds(d.heat().chosen()).Len(); n == 0 {
+		t.Fatalf("the transcript is not told: %+v", d.heat().told["t"])
+	}
+	d.press("enter", "tab", "k", "k")
+	onlySGR(t, "seat", d.m.View())
+	d.press("i")
+	d.until("it is checked", func() bool { return !d.heat().verifying })
+	for range 5 {
+		onlySGR(t, "integrity", d.m.View())
+		fits(t, d.m.View(), 120, 34)
+		d.press("pgdown")
 	}
 }
 

@@ -46,6 +46,9 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 	h.drawAxis(c.Sub(canvas.Rect{X: 0, Y: rows - 1, W: w, H: 1}), left, right, end)
 }
 
+// laneRows is what the lanes take of a screen that is about one seat.
+func (h *heat) laneRows() int { return 2 }
+
 // column is where an instant lies on a lane of w cells that ends at end.
 func column(ms, end uint64, w int) int {
 	if end == 0 || w < 2 {

@@ -43,9 +43,13 @@ func (h *heat) moveInTime(m *model, a keymap.Action) (cmd tea.Cmd, moved bool) {
 	case keymap.MarkNext:
 		h.step(now, 1, recording.ClassMilestone)
 	case keymap.ActionBack:
-		h.step(now, -1, recording.ClassAction)
+		if !h.stepTold(now, head, -1) {
+			h.step(now, -1, recording.ClassAction)
+		}
 	case keymap.ActionNext:
-		h.step(now, 1, recording.ClassAction)
+		if !h.stepTold(now, head, 1) {
+			h.step(now, 1, recording.ClassAction)
+		}
 	case keymap.Slower:
 		h.play = h.play.Slower(now, head)
 	case keymap.Faster:

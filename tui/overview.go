@@ -147,6 +147,9 @@ func (o *overview) hints() []keymap.Action {
 		keymap.PlayPause, keymap.EventBack, keymap.EventNext, keymap.MarkBack, keymap.MarkNext, keymap.NextPane,
 		keymap.Open, keymap.Why,
 	}
+	if h := o.report; len(h.Findings) > 0 {
+		hints = append(hints, keymap.Integrity)
+	}
 	if o.desk.Desk != nil {
 		hints = append(hints, keymap.Console, keymap.Note)
 	}
@@ -188,6 +191,8 @@ func (h *heat) act(m *model, a keymap.Action) tea.Cmd {
 				return doneMsg{notice: "noted"}
 			})
 		})
+	case keymap.Integrity:
+		return m.push(&integrityScreen{heat: h})
 	case keymap.EndHeat:
 		return h.askToEnd(m)
 	case keymap.Copy:

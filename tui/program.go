@@ -186,7 +186,7 @@ func (m *model) Init() tea.Cmd {
 		load = l.load()
 	}
 	end := safe(func() tea.Msg { <-m.ctx.Done(); return endMsg{} })
-	return tea.Batch(tea.SetWindowTitle("refbox"), load, end, m.watch(), m.tick())
+	return tea.Batch(tea.SetWindowTitle("refbox"), load, end, m.begin(), m.watch(), m.tick())
 }
 
 // top is the screen that is shown.
@@ -195,7 +195,15 @@ func (m *model) top() screen { return m.screens[len(m.screens)-1] }
 func (m *model) push(s screen) tea.Cmd {
 	m.screens = append(m.screens, s)
 	m.dirty = true
-	return tea.Batch(m.watch(), m.tick())
+	return tea.Batch(m.begin(), m.watch(), m.tick())
+}
+
+// begin lets the top screen have read what it wants to.
+func (m *model) begin() tea.Cmd {
+	if s, ok := m.top().(starter); ok {
+		return s.start()
+	}
+	return nil
 }
 
 // pop goes back one screen; the first stays.

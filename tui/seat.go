@@ -6,6 +6,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"refbox/engine/recording"
 	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
@@ -48,7 +49,7 @@ func (s *seatScreen) draw(c canvas.Canvas) {
 		return
 	}
 	w, _ := c.Size()
-	low, top := c.Bounds().CutBottom(2)
+	low, top := c.Bounds().CutBottom(s.laneRows())
 	s.drawLanes(c.Sub(low))
 	switch {
 	case s.zoom:
@@ -91,7 +92,7 @@ func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *
 		title = "ladder · " + s.seatTitle(s.seat)
 		note = s.seatNote(seat)
 	case paneActions:
-		title, note = "actions", countNote(seat.Actions.Len())
+		title, note = s.actionsTitle(seat), countNote(s.deeds(seat).Len())
 	case paneConsole:
 		title, note = "console", consoleNote(seat)
 		if ms := s.machinesOf(seat.ID); len(ms) > 1 {
@@ -166,7 +167,8 @@ func (s *seatScreen) drawRungs(c canvas.Canvas, seat *world.Seat) {
 // output in full.
 func (s *seatScreen) drawActionList(c canvas.Canvas, seat *world.Seat) {
 	w, h := c.Size()
-	n := seat.Actions.Len()
+	actions := s.deeds(seat)
+	n := actions.Len()
 	if n == 0 || s.action == 0 || h < 8 || s.focus != paneActions {
 		s.drawActions(c, seat, 0, -1)
 		return
@@ -177,10 +179,13 @@ func (s *seatScreen) drawActionList(c canvas.Canvas, seat *world.Seat) {
 	up = min(up, max(0, n-list.H))
 	s.drawActions(c.Sub(list), seat, up, s.action-1)
 	d := c.Sub(detail)
-	a := seat.Actions.At(s.action - 1)
+	a := actions.At(s.action - 1)
 	result, st := actionResult(a, s.now)
 	d.HLine(0, 0, w, '┄', canvas.Fg(canvas.Border))
 	head := fmt.Sprintf(" %s  %s  %s  %d bytes ", clock(a.StartMS), a.Channel, span(a.TookMS), a.Bytes)
+	if a.Channel == recording.ChannelTold {
+		head = fmt.Sprintf(" %s  %s  %d bytes ", clock(a.StartMS), span(a.TookMS), a.Bytes)
+	}
 	if a.SelfReported {
 		head += " self-reported "
 	}
@@ -233,8 +238,8 @@ func (s *seatScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 	case keymap.Open:
 		return s.open(m, seat)
 	case keymap.Copy:
-		if seat != nil && s.focus == paneActions && s.action > 0 && s.action <= seat.Actions.Len() {
-			return m.copyText(seat.Actions.At(s.action - 1).Command)
+		if seat != nil && s.focus == paneActions && s.action > 0 && s.action <= s.deeds(seat).Len() {
+			return m.copyText(s.deeds(seat).At(s.action - 1).Command)
 		}
 	case keymap.Console:
 		s.focus, s.up = paneConsole, 0
@@ -260,7 +265,7 @@ func (s *seatScreen) move(seat *world.Seat, by int) {
 	case paneLadder:
 		s.rung += by
 	case paneActions:
-		n := seat.Actions.Len()
+		n := s.deeds(seat).Len()
 		if s.action == 0 {
 			s.action = n + 1
 			if by > 0 {
@@ -295,7 +300,7 @@ func (s *seatScreen) open(m *model, seat *world.Seat) tea.Cmd {
 	case paneActions:
 		s.zoom = true
 		if s.action == 0 {
-			s.action = seat.Actions.Len()
+			s.action = s.deeds(seat).Len()
 		}
 	}
 	return nil

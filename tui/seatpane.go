@@ -19,9 +19,9 @@ type seatParts struct{ topology, ladder, actions, console, story int }
 // splitSeat shares h inner rows. The ladder with its blocker is never left out:
 // it answers who leads and why. What is left goes to the topology first, then to
 // actions and console alike; a recording that has neither, as the reference's,
-// shows the seat's story instead. A list of rungs stands in for a topology that
+// shows the seat's story instead, below what transcripts tell of actions. A list of rungs stands in for a topology that
 // is not there, and takes no more rows than it has.
-func splitSeat(h int, topology bool, rungs int, story bool) seatParts {
+func splitSeat(h int, topology bool, rungs int, story, actions bool) seatParts {
 	p := seatParts{ladder: max(0, min(2, h))}
 	rest := h - p.ladder
 	grow := func(part *int, to int) {
@@ -42,10 +42,12 @@ func splitSeat(h int, topology bool, rungs int, story bool) seatParts {
 		begin(&p.topology, min(rungs, max(1, h/3)))
 	}
 	list := p.topology
+	if actions {
+		begin(&p.actions, 1)
+	}
 	if story {
 		begin(&p.story, 1)
 	} else {
-		begin(&p.actions, 1)
 		begin(&p.console, 1)
 	}
 	// Rows for the parts that there are, in rounds: first what makes each useful,
@@ -81,7 +83,7 @@ func (h *heat) drawSeat(c canvas.Canvas, r canvas.Rect, i, width int, focused bo
 	outline, line := focusOutline(focused)
 	inner := frameNoted(c, r, outline, h.seatTitle(i), h.seatNote(seat), line)
 	rungs := len(h.about(seat.ID).rungs)
-	p := splitSeat(inner.H, h.hasTopology(), rungs, h.foreign)
+	p := splitSeat(inner.H, h.hasTopology(), rungs, h.foreign, !h.foreign || h.tells())
 	y := inner.Y
 	part := func(rows int, title, note string) canvas.Canvas {
 		if y > inner.Y {
@@ -96,7 +98,7 @@ func (h *heat) drawSeat(c canvas.Canvas, r canvas.Rect, i, width int, focused bo
 	}
 	h.drawLadder(part(p.ladder, "", ""), seat)
 	if p.actions > 0 {
-		h.drawActions(part(p.actions, "actions", countNote(seat.Actions.Len())), seat, 0, -1)
+		h.drawActions(part(p.actions, h.actionsTitle(seat), countNote(h.deeds(seat).Len())), seat, 0, -1)
 	}
 	if p.console > 0 {
 		in := part(p.console, "console", consoleNote(seat))
@@ -234,14 +236,17 @@ func channelMark(a world.Action) rune {
 // towards older ones and chosen (an index, or -1) is shown as selected.
 func (h *heat) drawActions(c canvas.Canvas, seat *world.Seat, up, chosen int) {
 	w, rows := c.Size()
-	n := seat.Actions.Len()
+	actions := h.deeds(seat)
+	n := actions.Len()
 	if n == 0 {
-		c.PutFit(1, 0, w-2, "no action yet", canvas.Fg(canvas.Dim))
+		for y, l := range text.Wrap(h.noActions(seat), max(8, w-2)) {
+			c.PutFit(1, y, w-2, l, canvas.Fg(canvas.Dim))
+		}
 		return
 	}
 	first := max(0, n-rows-up)
 	for y := 0; y < rows && first+y < n; y++ {
-		h.drawAction(c, y, seat.Actions.At(first+y), first+y == chosen)
+		h.drawAction(c, y, actions.At(first+y), first+y == chosen)
 	}
 }
 
@@ -274,6 +279,8 @@ func actionResult(a world.Action, now uint64) (string, canvas.Style) {
 	switch {
 	case !a.Done:
 		return span(now-min(now, a.StartMS)) + " …", canvas.Fg(canvas.Accent)
+	case toldFailed(a):
+		return "error ✗", canvas.Fg(canvas.Bad)
 	case a.Exit == nil:
 		return "cut ✗", canvas.Fg(canvas.Bad)
 	case *a.Exit != 0:

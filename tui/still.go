@@ -24,6 +24,7 @@ type Still struct {
 func NewStill(ctx context.Context, rec *recording.Recording, o canvas.Output, w, h int, footer string) *Still {
 	s := &Still{now: time.Unix(0, 0)}
 	s.heat = openHeat(ctx, rec, Desk{}, s.now)
+	s.heat.readNow(ctx)
 	cfg := Config{Keys: keymap.Default(), Output: o, Clock: func() time.Time { return s.now }}
 	s.m = newModel(ctx, cfg, &overview{heat: s.heat})
 	s.m.w, s.m.h, s.m.grid = w, h, canvas.New(w, h)

@@ -46,7 +46,7 @@ func whyMark(k why.Kind) (rune, canvas.Style) {
 func (s *whyScreen) draw(c canvas.Canvas) {
 	w, _ := c.Size()
 	e := s.explain(s.territory)
-	low, top := c.Bounds().CutBottom(2)
+	low, top := c.Bounds().CutBottom(s.laneRows())
 	s.drawLanes(c.Sub(low))
 	in := c.Sub(c.Frame(top, canvas.Heavy, "why · "+s.territory, outcomeWord(e.Outcome), canvas.Fg(canvas.Focus), canvas.Fg(canvas.Title).With(canvas.Bold)))
 	if e.Headline == "" {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"refbox/engine/event"
+	"refbox/engine/text"
 	"refbox/engine/world"
 )
 
@@ -102,7 +103,7 @@ func (t *tally) findings() []Finding {
 func (r *Recording) check(i int, e event.Event) {
 	note := func(code, format string, args ...any) {
 		r.findings.add(Finding{Severity: Note, Code: code, File: r.log, Line: r.lines + 1, Offset: r.size,
-			Text: fmt.Sprintf("line %d: ", r.lines+1) + fmt.Sprintf(format, args...)})
+			Text: text.Line(fmt.Sprintf("line %d: ", r.lines+1) + fmt.Sprintf(format, args...))})
 	}
 	switch {
 	case e.Sequence == r.sequence:
@@ -144,7 +145,7 @@ func (r *Recording) Integrity() Report {
 	out.Findings = append(append(r.findings.findings(), r.problems...), r.found...)
 	out.Sealed = r.match.Ours() && r.match.End != nil
 	note := func(code, file, format string, args ...any) {
-		out.Findings = append(out.Findings, Finding{Severity: Note, Code: code, File: file, Text: fmt.Sprintf(format, args...)})
+		out.Findings = append(out.Findings, Finding{Severity: Note, Code: code, File: text.Line(file), Text: text.Line(fmt.Sprintf(format, args...))})
 	}
 	if r.file == nil {
 		note("missing_file", r.log, "there is no %s", r.log)

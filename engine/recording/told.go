@@ -248,8 +248,14 @@ func (r *Recording) listen(ctx context.Context) (*testimony, error) {
 // hear reads one transcript where the reference puts it: ours are of many forms,
 // and their place says whose they are.
 func (r *Recording) hear(w *world.World, a *world.Agent, name string) (told, bool) {
+	territory := a.Territory
+	for _, s := range w.Seats() {
+		if territory == "" && s.Agent == a.ID {
+			territory = s.ID // the log does not say when the agent was started
+		}
+	}
 	r.mu.Lock()
-	file, err := r.artifactPath(w, a.Territory, name)
+	file, err := r.artifactPath(w, territory, name)
 	r.mu.Unlock()
 	if err != nil {
 		return told{}, false
@@ -262,7 +268,7 @@ func (r *Recording) hear(w *world.World, a *world.Agent, name string) (told, boo
 	if err == nil {
 		t = readTold(data)
 	}
-	t.agent, t.territory, t.file = a.ID, a.Territory, file
+	t.agent, t.territory, t.file = a.ID, territory, file
 	return t, true
 }
 

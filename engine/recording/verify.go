@@ -70,7 +70,7 @@ const maxRecords = 100000
 
 func (v *verification) add(s Severity, code, file string, line int, offset int64, format string, args ...any) {
 	if len(v.out.Findings) < 1000 {
-		v.out.Findings = append(v.out.Findings, Finding{s, code, file, line, offset, text.Line(fmt.Sprintf(format, args...))})
+		v.out.Findings = append(v.out.Findings, Finding{s, code, text.Line(file), line, offset, text.Line(fmt.Sprintf(format, args...))})
 	}
 }
 

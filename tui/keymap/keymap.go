@@ -54,6 +54,7 @@ const (
 	FindPrev   Action = "find-prev"
 	Command    Action = "command"
 	Why        Action = "why"
+	Integrity  Action = "integrity"
 	Console    Action = "console"
 	Detach     Action = "console-detach"
 	Note       Action = "note"
@@ -127,6 +128,7 @@ func defaults() []Binding {
 		{Back, Move, []string{"esc"}, "back", "back"},
 
 		{Why, Look, []string{"w"}, "why", "the events and the evidence behind an outcome"},
+		{Integrity, Look, []string{"i"}, "integrity", "what is wrong with the recording, and where"},
 		{Find, Look, []string{"/", "ctrl+s"}, "find", "find: in a heat, the next event with these words"},
 		{FindNext, Look, []string{"n"}, "next", "next match"},
 		{FindPrev, Look, []string{"N"}, "previous", "previous match"},
