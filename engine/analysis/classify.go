@@ -2,6 +2,7 @@ package analysis
 
 import (
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -22,6 +23,8 @@ var fileTools = map[string]bool{
 	"read": false, "readfile": false, "glob": false, "grep": false, "ls": false, "list": false, "view": false, "notebookread": false,
 	"search": false, "find": false, "webfetch": false, "websearch": false, "fetch": false, "listdir": false, "lsp": false, "forward": false,
 }
+
+var editorCommand = regexp.MustCompile(`^edit \d+:\d+[ \t]*\n`)
 
 // toolName is a tool's name for the tables.
 func toolName(name string) string {
@@ -57,6 +60,9 @@ func (m *memory) classify(a Action, changedBefore bool) Judgement {
 	case strings.HasPrefix(tool, "python") || tool == "ipython" || tool == "executepython" || tool == "jupyter":
 		env := newScope()
 		(&shell{reading: r, env: env}).python(code{text: strings.ReplaceAll(text, unknown, " ")}, nil)
+	case editorCommand.MatchString(text):
+		// SWE-agent's own editor: what follows the first line is the new text.
+		r.note(FileWritten, unknown, "edit", Span{0, len(text)}, "")
 	default:
 		body := text
 		if cut := strings.TrimSuffix(body, "…"); cut != body {

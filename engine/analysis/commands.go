@@ -43,6 +43,7 @@ func init() {
 		"chmod": attributes, "chown": attributes, "chgrp": attributes, "chattr": attributes, "setfacl": attributes, "chcon": attributes,
 		"setcap": attributes, "cp": copied, "mv": copied, "install": installFiles, "ln": copied, "rsync": copied, "scp": copied,
 		"sed": sed, "dd": dd, "patch": patch, "ed": firstOnly(FileWritten, "p"), "ex": firstOnly(FileWritten, "c"),
+		"create": editor, "str_replace_editor": editor,
 		"tar": tar, "unzip": extract("d"), "cpio": extract("D"), "bsdtar": tar, "gzip": written("S"), "gunzip": written("S"), "bzip2": written(""),
 		"xz": written("T"), "zstd": written("T"), "zip": firstOnly(FileWritten, "P"), "sort": outputOption("o", "output"), "split": ignore,
 		"find": find, "git": git, "mkfs": lastOnly(FileWritten), "mkswap": lastOnly(FileWritten), "wipefs": lastOnly(FileWritten),

@@ -23,6 +23,19 @@ func sed(c *call) {
 	}
 }
 
+// editor judges SWE-agent's editor commands, which are typed as if the shell had
+// them.
+func editor(c *call) {
+	if c.name == "create" {
+		firstOnly(FileWritten, "")(c)
+		return
+	}
+	if len(c.args) > 1 && c.args[0].text != "view" {
+		c.sub = clip(c.args[0].text, 20)
+		c.file(FileWritten, c.args[1])
+	}
+}
+
 // dropSuffix reads -i.bak as -i, so that the suffix is no cluster of options.
 func dropSuffix(args []arg) []arg {
 	out := make([]arg, 0, len(args))

@@ -167,6 +167,11 @@ func TestCommands(t *testing.T) {
 		{name: "syntax", command: "nginx -t; bash -n /opt/x.sh; python3 -m py_compile /opt/x.py", before: true, kind: Validation},
 		{name: "own look", command: "git diff --no-index /dev/null /opt/x", before: true, kind: Discovery},
 
+		// SWE-agent's editor.
+		{name: "edit", command: "edit 3:4\nrm -rf /opt/x\nsystemctl restart a\nend_of_edit", kind: Mutation, not: []string{"file_removed /opt/x"}},
+		{name: "create", command: "create /opt/x.py", kind: Mutation, effects: []string{"file_written /opt/x.py"}},
+		{name: "view", command: "str_replace_editor view /opt/x.py --view_range 1 20; open x.py 3", kind: Discovery},
+
 		// Packages, accounts.
 		{name: "apt", command: "DEBIAN_FRONTEND=noninteractive apt-get -y install nginx curl", kind: Mutation, effects: []string{"package_installed nginx"}},
 		{name: "apt list", command: "apt list --installed; dpkg -l; pip list; pip show x", kind: Discovery},
