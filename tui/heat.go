@@ -53,6 +53,7 @@ type heat struct {
 	verifying bool
 	told      map[string]*recording.Activity // by territory
 
+	ghost    *ghost // runs behind; nil for none
 	words    string // that were searched for last
 	stopFind func()
 	restarts int // of the log, when world was folded
@@ -162,6 +163,9 @@ const maxAhead = 3 * time.Second
 // round number that leaves room to grow.
 func (h *heat) end() uint64 {
 	ms := max(h.rec.Head(), h.now)
+	if h.ghost != nil {
+		ms = max(ms, h.ghost.end)
+	}
 	if !h.rec.Live() {
 		return max(ms, 1)
 	}
@@ -202,6 +206,9 @@ func (h *heat) feed() <-chan struct{} { return h.changed }
 // crumbs name the heat.
 func (h *heat) crumbs() []string {
 	name := h.rec.Name()
+	if h.ghost != nil {
+		return []string{name, "against " + h.ghost.name}
+	}
 	if h.manifest != nil && h.manifest.Arena.ID != "" && !strings.Contains(name, h.manifest.Arena.ID) {
 		return []string{h.manifest.Arena.ID, name}
 	}

@@ -124,6 +124,7 @@ func (s *helpScreen) drawLegend(c canvas.Canvas) int {
 		{'↶', canvas.Fg(canvas.Bad), "a milestone was revoked"},
 		{'·', canvas.Fg(canvas.Dim), "a pass later in the recording"},
 		{'▲', canvas.Fg(canvas.Focus), "the playhead"},
+		{'○', canvas.Fg(canvas.Text), "below a lane: a pass of the heat behind, −1.5 s: sooner than it"},
 		{'$', canvas.Fg(canvas.Accent), "a command   ▸ a session   ⇅ files   → a forward"},
 	} {
 		c.Set(2, y, l.sign, l.st)

@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 
+	"refbox/engine/playback"
 	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
@@ -24,15 +25,25 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 	for _, s := range seats {
 		names = max(names, min(laneNameWidth, text.Width(s.ID)))
 	}
+	per := 1
+	var rivals []playback.Lane
+	if h.ghost != nil && rows > 2 {
+		per, rivals = 2, h.rivals()
+		for _, l := range rivals {
+			if l.Against != nil {
+				names = max(names, min(laneNameWidth, 2+text.Width(h.ghostName(l))))
+			}
+		}
+	}
 	left, right := max(1+names+1, 7), w-6
-	lanes := min(rows-1, len(seats))
+	lanes := min((rows-1)/per, len(seats))
 	first := 0
 	if h.seat >= lanes {
 		first = h.seat - lanes + 1
 	}
 	end := h.end()
-	for y := range lanes {
-		i := first + y
+	for lane := range lanes {
+		i, y := first+lane, lane*per
 		s := seats[i]
 		st := canvas.Fg(seatColor(i))
 		if i == h.seat {
@@ -42,12 +53,20 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 		c.PutFit(1, y, names, s.ID, st)
 		h.drawLane(c.Sub(canvas.Rect{X: left, Y: y, W: right - left, H: 1}), s, end)
 		c.PutRight(w-1, y, 5, fmt.Sprint(s.Points), canvas.Fg(canvas.Title))
+		if i < len(rivals) {
+			h.drawGhost(c, y+1, names, left, right, rivals[i], end)
+		}
 	}
 	h.drawAxis(c.Sub(canvas.Rect{X: 0, Y: rows - 1, W: w, H: 1}), left, right, end)
 }
 
 // laneRows is what the lanes take of a screen that is about one seat.
-func (h *heat) laneRows() int { return 2 }
+func (h *heat) laneRows() int {
+	if h.ghost != nil {
+		return 3
+	}
+	return 2
+}
 
 // column is where an instant lies on a lane of w cells that ends at end.
 func column(ms, end uint64, w int) int {

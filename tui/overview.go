@@ -34,10 +34,14 @@ func (o *overview) columns(w int) int {
 func (o *overview) draw(c canvas.Canvas) {
 	_, h := c.Size()
 	seats := o.world.Seats()
-	lanes := min(len(seats), max(1, h/8)) + 1
+	lanes := min(len(seats), max(1, h/8))
 	if h < 16 {
-		lanes = 2
+		lanes = 1
 	}
+	if o.ghost != nil { // each has its rival below it
+		lanes *= 2
+	}
+	lanes++
 	low, top := c.Bounds().CutBottom(lanes)
 	o.drawSeats(c, top)
 	o.drawLanes(c.Sub(low))

@@ -52,6 +52,18 @@ func Watch(ctx context.Context, cfg Config, rec *recording.Recording, d Desk, in
 	return run(ctx, cfg, &overview{heat: openHeat(ctx, rec, d, now())}, in, out)
 }
 
+// Race shows one heat, and behind it another on the same clock: ghost lanes, with
+// the split of each milestone. Against was read to its end, and stays the caller's.
+func Race(ctx context.Context, cfg Config, rec, against *recording.Recording, in io.Reader, out io.Writer) (Choice, error) {
+	now := time.Now
+	if cfg.Clock != nil {
+		now = cfg.Clock
+	}
+	h := openHeat(ctx, rec, Desk{}, now())
+	h.ghost = newGhost(against)
+	return run(ctx, cfg, &overview{heat: h}, in, out)
+}
+
 // Choice is why the program ended.
 type Choice struct {
 	// Run is the arena that the lobby was asked to race; "" for none.

@@ -186,10 +186,7 @@ func (h *heat) seatTitle(i int) string {
 func (h *heat) player(seat *world.Seat) string {
 	model := ""
 	if a := h.world.Agent(seat.Agent); a != nil {
-		model = a.Model
-		if cut := strings.LastIndexByte(model, '/'); cut >= 0 {
-			model = model[cut+1:]
-		}
+		model = modelName(a.Model)
 	}
 	if p := seat.Prepared; p != nil && strings.HasPrefix(p.Adapter, "script") {
 		// The one who really plays, not the model that the manifest names.
@@ -208,6 +205,9 @@ func (h *heat) seatNote(seat *world.Seat) string {
 	}
 	return outcomeWord(h.about(seat.ID).outcome)
 }
+
+// modelName is a model without its vendor.
+func modelName(model string) string { return model[strings.LastIndexByte(model, '/')+1:] }
 
 func firstLine(s string) string {
 	s, _, cut := strings.Cut(strings.TrimSpace(s), "\n")
