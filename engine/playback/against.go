@@ -41,25 +41,31 @@ type Split struct {
 // Durable stands for the milestone of a split that is a seat's durable instant.
 const Durable = "durable"
 
-// Compare puts the seats of two heats side by side: those of one name together,
-// what is left by their order. Milestones come in this side's order, then what
+// Compare puts the seats of two heats side by side: those that one agent plays,
+// then those of one territory, what is left by their order. Milestones come in this side's order, then what
 // only the other side has.
 func Compare(this, other Side) []Lane {
-	pairs := map[string]*world.Seat{}
-	var rest []*world.Seat
-	for _, s := range other.World.Seats() {
-		if this.World.Seat(s.ID) != nil {
-			pairs[s.ID] = s
-		} else {
-			rest = append(rest, s)
+	mine := this.World.Seats()
+	rivals := make([]*world.Seat, len(mine))
+	rest := slices.Clone(other.World.Seats())
+	for _, match := range []func(a, b *world.Seat) bool{
+		func(a, b *world.Seat) bool { return a.Agent != "" && a.Agent == b.Agent },
+		func(a, b *world.Seat) bool { return a.ID == b.ID },
+		func(a, b *world.Seat) bool { return true },
+	} {
+		for i, s := range mine {
+			if rivals[i] != nil {
+				continue
+			}
+			if k := slices.IndexFunc(rest, func(r *world.Seat) bool { return match(s, r) }); k >= 0 {
+				rivals[i] = rest[k]
+				rest = slices.Delete(rest, k, k+1)
+			}
 		}
 	}
 	var out []Lane
-	for _, s := range this.World.Seats() {
-		against := pairs[s.ID]
-		if against == nil && len(rest) > 0 {
-			against, rest = rest[0], rest[1:]
-		}
+	for i, s := range mine {
+		against := rivals[i]
 		lane := Lane{Seat: runner(this.World, s)}
 		if against != nil {
 			r := runner(other.World, against)

@@ -64,6 +64,12 @@ y/ reads - - writes - -
 	if got := told(Compare(a, b)); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
+	// Who plays decides before where it is played.
+	c := heatOf(map[uint64][]event.Body{0: {event.TerritoryRegistered{Territory: "one", Agent: "ann"}, event.TerritoryRegistered{Territory: "two", Agent: "bob"}, event.TerritoryRegistered{Territory: "three"}}})
+	d := heatOf(map[uint64][]event.Body{0: {event.TerritoryRegistered{Territory: "one", Agent: "bob"}, event.TerritoryRegistered{Territory: "three"}, event.TerritoryRegistered{Territory: "two", Agent: "ann"}}})
+	if got := told(Compare(c, d)); got != "one/two\ntwo/one\nthree/three\n" {
+		t.Errorf("%s", got)
+	}
 	for _, l := range Compare(a, a) {
 		for _, s := range l.Splits {
 			if s.DeltaMS != nil && *s.DeltaMS != 0 || (s.MS == nil) != (s.AgainstMS == nil) {

@@ -61,7 +61,8 @@ func (p Playhead) At(now time.Time, h Head) uint64 {
 	case paused:
 		return min(p.at, h.MS)
 	}
-	passed := max(0, now.Sub(p.since).Seconds()) * 1000 * p.Speed()
+	// Whole milliseconds stay whole: seconds as a float would not.
+	passed := float64(max(0, now.Sub(p.since))) / float64(time.Millisecond) * p.Speed()
 	to := addMS(p.at, passed)
 	if p.idle != nil {
 		// Rounding may fall short of where it was, never may the playhead.
