@@ -108,6 +108,9 @@ func sniff(src io.ReaderAt, size int64) (string, error) {
 		if f := sniffDocument(src, size); f != "" {
 			return f, nil
 		}
+		if isLogIndex(src, size) {
+			return "", fmt.Errorf("an index of Inspect logs: open one of the logs that it names: %w", ErrFormat)
+		}
 	}
 	// A damaged first line must not hide what the others are.
 	for i, line := range bytes.SplitN(bytes.ReplaceAll(head, []byte{0}, nil), []byte("\n"), 42) {
@@ -243,6 +246,17 @@ func sniffDocument(src io.ReaderAt, size int64) string {
 		return "openhands"
 	}
 	return ""
+}
+
+// isLogIndex knows the file that lists the headers of the logs beside it.
+func isLogIndex(src io.ReaderAt, size int64) bool {
+	r := skim.At(src, 0, min(size, sniffedHead))
+	for name := range r.Keys() {
+		f := facts{}
+		f.read(r, nil)
+		return (strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".eval")) && f.has("eval", "status")
+	}
+	return false
 }
 
 // historyFormat tells a SWE-agent history from an OpenHands one by their items.

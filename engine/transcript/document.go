@@ -196,11 +196,10 @@ type composite struct {
 	at    int
 }
 
-// part adds a file; open is called with the file's number as the default.
+// part adds a file.
 func (c *composite) part(name string, open func() (importer, error)) error {
-	id := uint32(len(c.parts))
-	if id > 0 {
-		id = c.x.file(name)
+	if len(c.parts) > 0 {
+		c.x.file(name)
 	}
 	imp, err := open()
 	if err != nil {

@@ -23,7 +23,6 @@ type pool struct {
 	// what was found so far
 	events, charged, clocked bool
 	working                  float64
-	label                    string
 }
 
 type place struct {
@@ -241,7 +240,7 @@ type inspectEvent struct {
 	words, reason        bool
 	use                  usageFigures
 	code                 int64
-	hasCode, scoreEvent  bool
+	hasCode              bool
 	working              float64
 	hasWorking           bool
 	cancelled            bool
@@ -470,96 +469,5 @@ func (n *inspect) model(e entry, v *inspectEvent, p *pool) {
 	if !v.use.empty() {
 		p.charged = true
 		n.x.charge(min(first, max(n.x.len()-1, 0)), v.use)
-	}
-}
-
-// message reads one of a sample without events.
-func (n *inspect) message(r *skim.Reader, lane uint16, pos int) {
-	r.Kind()
-	e := step(Message, User, r.Offset(), 0)
-	e.agent, e.pos = lane, int32(min(pos, 1<<30))
-	var role, callID string
-	var words, reason, bad bool
-	var v inspectEvent
-	var ids, names []string
-	for key := range r.Keys() {
-		switch key {
-		case "role":
-			role = r.Str(32)
-		case "content":
-			words, reason = inspectContent(r)
-		case "tool_call_id":
-			callID = short(r, 200)
-		case "function":
-			v.fn = short(r, 200)
-		case "error", "tool_error":
-			n.eventError(r, &v)
-			bad = v.bad
-		case "tool_calls":
-			for range r.Items() {
-				var id, name string
-				for key := range r.Keys() {
-					switch key {
-					case "id":
-						id = r.Str(200)
-					case "function":
-						name = r.Str(200)
-					}
-				}
-				if len(ids) < maxBlocks {
-					ids, names = append(ids, id), append(names, name)
-				}
-			}
-		}
-	}
-	if r.Err() != nil {
-		return
-	}
-	e.length = r.Offset() - e.off
-	p := n.pool(lane)
-	switch role {
-	case "system":
-		e.kind, e.actor = State, System
-		n.x.add(e)
-	case "assistant":
-		e.actor = Agent
-		if reason {
-			t := e
-			t.kind, t.block = Thinking, 1
-			t.flags |= Private
-			n.x.add(t)
-		}
-		if words {
-			n.x.add(e)
-		}
-		for i, id := range ids {
-			c := e
-			c.kind, c.class, c.tool, c.block, c.outcome = ToolCall, classOf(names[i]), n.x.tool(names[i]), uint16(2+i), Unfinished
-			at := n.x.add(c)
-			p.ids[id] = int32(at)
-		}
-	case "tool":
-		call, ok := p.ids[callID]
-		if !ok {
-			e.kind, e.actor, e.tool, e.class = ToolCall, Agent, n.x.tool(v.fn), classOf(v.fn)
-			e.resOff, e.resLength, e.outcome = e.off, e.length, Succeeded
-			if bad {
-				e.outcome = Failed
-			}
-			i := n.x.add(e)
-			n.x.note(Orphaned, "result-without-call", i, 0, e.off, e.length, "a result of a call that is not in this sample")
-			return
-		}
-		n.x.change(int(call), func(c *entry) {
-			c.resOff, c.resLength, c.outcome = e.off, e.length, Succeeded
-			switch {
-			case v.errType == "timeout":
-				c.outcome = TimedOut
-			case bad:
-				c.outcome = Failed
-			}
-		})
-	default:
-		n.x.add(e)
 	}
 }

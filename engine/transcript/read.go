@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -271,5 +270,3 @@ type singleFile struct {
 
 func (f *singleFile) Stat() (fs.FileInfo, error) { return f.blob.Stat() }
 func (f *singleFile) Close() error               { return nil }
-
-var errNoRecord = errors.New("the record is not what it was when it was first read")
