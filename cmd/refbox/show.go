@@ -14,6 +14,7 @@ import (
 	"refbox/engine/event"
 	"refbox/engine/playback"
 	"refbox/engine/recording"
+	"refbox/engine/text"
 	"refbox/engine/why"
 	"refbox/engine/world"
 	"refbox/tui"
@@ -127,7 +128,8 @@ func printSummary(a *app, rec *recording.Recording) {
 			fmt.Fprintf(a.out, "%d. %s\n", s.Rank, e.Headline)
 		}
 	}
-	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\n", matchState(w), playback.Format(w.ElapsedMS), rec.Path(), rec.Path())
+	path := text.Line(rec.Path())
+	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\n", matchState(w), playback.Format(w.ElapsedMS), path, path)
 }
 
 // matchState is a heat's state, and why it ended.

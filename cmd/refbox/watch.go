@@ -97,13 +97,26 @@ func leaveScreen(c tui.Choice, err error) error {
 }
 
 func newReplay(a *app) *cobra.Command {
-	var lines bool
+	var lines, asJSON bool
+	var against string
 	c := &cobra.Command{
-		Use:     "replay DIR",
-		Short:   "Replay a recorded heat",
-		Example: "  refbox replay ~/.local/share/refbox/recordings/primary-failover-20260102-150405",
-		Args:    exactArgs(1, "one recording"),
+		Use:   "replay DIR",
+		Short: "Replay a recorded heat",
+		Long: `Replays a recording: a folder, a single log, a match-report.json, or an archive.
+
+With --against another recording runs behind it on the same clock: each seat has a
+ghost lane, and each milestone its split. Without a terminal, or with --headless or
+--json, the splits are printed.`,
+		Example: "  refbox replay ~/.local/share/refbox/recordings/primary-failover-20260102-150405\n" +
+			"  refbox replay ./round-002 --against ./round-001",
+		Args: exactArgs(1, "one recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case against != "":
+				return replayAgainst(cmd.Context(), a, args[0], against, lines, asJSON)
+			case asJSON:
+				return usageError("--json prints the splits of a comparison: it needs --against")
+			}
 			rec, err := openRecording(args[0])
 			if err != nil {
 				return err
@@ -123,5 +136,7 @@ func newReplay(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&lines, "headless", false, "print a line per event instead of the screen")
+	c.Flags().StringVar(&against, "against", "", "another recording to show behind it")
+	c.Flags().BoolVar(&asJSON, "json", false, "with --against: print the splits as JSON")
 	return c
 }

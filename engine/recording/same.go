@@ -45,7 +45,8 @@ func MarkSame(list []Summary) {
 		s := &list[i]
 		var others []string
 		for _, j := range by[s.likeness] {
-			if j != i && list[j].Path != s.Path {
+			// A heat beside its own bundle goes by one name.
+			if j != i && list[j].Path != s.Path && bare(list[j].Name) != bare(s.Name) {
 				others = append(others, list[j].Name)
 			}
 		}
@@ -67,3 +68,11 @@ func MarkSame(list []Summary) {
 }
 
 const sameMatch = "same_match"
+
+// bare is a recording's name without what an archive adds to it.
+func bare(name string) string {
+	for _, ext := range []string{".tar.gz", ".tgz", ".zip"} {
+		name = strings.TrimSuffix(name, ext)
+	}
+	return name
+}

@@ -171,15 +171,19 @@ func TestSameMatchTwice(t *testing.T) {
 		}
 		MarkSame(list)
 	}
-	for _, s := range list {
-		s := s
-		MarkSame([]Summary{s})
-	}
 	MarkSame(list[:1])
 	for _, f := range list[0].Integrity.Findings {
 		if f.Code == sameMatch {
 			t.Fatalf("alone it is still noted: %+v", f)
 		}
+	}
+}
+
+func TestBundleIsNoSecondName(t *testing.T) {
+	list := []Summary{{Path: "h/one", Name: "one", likeness: "x"}, {Path: "h/one.tar.gz", Name: "one.tar.gz", likeness: "x"}}
+	MarkSame(list)
+	if n := len(list[0].Integrity.Findings) + len(list[1].Integrity.Findings); n > 0 {
+		t.Fatalf("%+v", list)
 	}
 }
 
