@@ -79,8 +79,6 @@ func exportAll(ctx context.Context, a *app, dir string, o exportOptions) error {
 		return usageError("--reference goes with --jsonl")
 	case o.v3 && o.cast == "":
 		return usageError("--v3 goes with --cast")
-	case o.cast != "" && o.picture != "":
-		return usageError("a cast and a picture are made one at a time")
 	case outputs > 1:
 		return usageError("standard output takes one export")
 	}
@@ -114,8 +112,12 @@ func exportAll(ctx context.Context, a *app, dir string, o exportOptions) error {
 		if perr != nil {
 			return usageError("--at: %w", perr)
 		}
-		err = x.to(o.picture, func(w io.Writer) (string, error) { // as for a cast
-			return fmt.Sprintf("a frame at %s", playback.Format(ms)), film.Picture(ctx, w, rec, format.Width, format.Height, ms)
+		err = x.to(o.picture, func(w io.Writer) (string, error) {
+			own, err := openRecording(dir) // the picture's from here on, as with the film
+			if err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("a frame at %s", playback.Format(ms)), film.Picture(ctx, w, own, format.Width, format.Height, ms)
 		})
 	}
 	if err == nil && o.cast != "" {

@@ -75,7 +75,7 @@ Without a command it opens the lobby.`,
 // noArgs and oneArg are cobra's checks with exit code 2 and a remedy.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageError("unknown command %q\ntry: refbox --help", args[0])
+		return usageError("unknown command %q\ntry: %s --help", args[0], cmd.CommandPath())
 	}
 	return nil
 }

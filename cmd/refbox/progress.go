@@ -19,11 +19,14 @@ type progress struct {
 	out  io.Writer
 	live bool
 
-	mu    sync.Mutex
-	step  string
-	began time.Time // of the step
-	shown time.Time
-	open  bool // a line is on the screen, without its newline
+	mu      sync.Mutex
+	step    string
+	part    float64   // done of the step, negative when it does not say
+	began   time.Time // of the step
+	shown   time.Time
+	open    bool // a line is on the screen, without its newline
+	stop    chan struct{}
+	ticking sync.WaitGroup
 }
 
 func newProgress(out io.Writer) *progress {
@@ -36,48 +39,100 @@ func isTerminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// report is a vm.Report.
-func (p *progress) report(step string, done float64) {
+// report is a vm.Report. On a terminal the line goes on telling the time until
+// the next report or done.
+func (p *progress) report(step string, part float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	step = text.Line(step)
 	if step != p.step {
-		p.endLine()
+		p.endLine(whose(p.step) == "" || whose(p.step) == whose(step))
 		p.step, p.began, p.shown = step, now, time.Time{}
 		if !p.live {
 			fmt.Fprintf(p.out, "%s …\n", step)
 		}
 	}
-	if !p.live || now.Sub(p.shown) < 100*time.Millisecond && done < 1 {
+	p.part = part
+	if !p.live || now.Sub(p.shown) < 100*time.Millisecond && part < 1 {
 		return
 	}
+	p.draw(now)
+	if p.stop == nil {
+		stop := make(chan struct{})
+		p.stop = stop
+		p.ticking.Go(func() { p.tick(stop) })
+	}
+}
+
+// tick draws the line anew each second: many a step says nothing for half a
+// minute, and a line that stands still looks like a program that does.
+func (p *progress) tick(stop <-chan struct{}) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case now := <-t.C:
+			p.mu.Lock()
+			if p.open {
+				p.draw(now)
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
+func (p *progress) draw(now time.Time) {
 	p.shown, p.open = now, true
 	const width = 24
 	bar := ""
-	if done >= 0 {
-		n := int(min(done, 1) * width)
-		bar = "  " + strings.Repeat("█", n) + strings.Repeat("░", width-n) + fmt.Sprintf(" %3.0f %%", min(done, 1)*100)
-		if took := now.Sub(p.began); done > 0.05 && done < 1 && took > 2*time.Second {
-			left := time.Duration(float64(took) * (1 - done) / done)
-			bar += fmt.Sprintf("  %s left", left.Round(time.Second))
-		}
+	if p.part >= 0 {
+		n := int(min(p.part, 1) * width)
+		bar = "  " + strings.Repeat("█", n) + strings.Repeat("░", width-n) + fmt.Sprintf(" %3.0f %%", min(p.part, 1)*100)
 	}
-	fmt.Fprintf(p.out, "\r\x1b[K%s%s", text.Truncate(step, 44, text.Ellipsis), bar)
+	// What it took so far is known; what is left would be a guess.
+	if took := now.Sub(p.began); took >= 2*time.Second {
+		bar += "  " + took.Round(time.Second).String()
+	}
+	fmt.Fprintf(p.out, "\r\x1b[K%s%s", text.Truncate(p.step, 44, text.Ellipsis), bar)
 }
 
-// done ends the line.
+// done ends the line, and waits for what draws it.
 func (p *progress) done() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.endLine()
+	p.endLine(true)
 	p.step = ""
+	stop := p.stop
+	p.stop = nil
+	p.mu.Unlock()
+	if stop != nil {
+		close(stop)
+		p.ticking.Wait()
+	}
 }
 
-func (p *progress) endLine() {
+// endLine leaves the line as it is to stay. It tells how long the step took, or
+// nothing when all that is known is that somebody else's step began: seats are
+// prepared side by side.
+func (p *progress) endLine(timed bool) {
 	if !p.open {
 		return
 	}
-	fmt.Fprintf(p.out, "\r\x1b[K%s  %s\n", p.step, time.Since(p.began).Round(100*time.Millisecond))
+	took := ""
+	if timed {
+		took = "  " + time.Since(p.began).Round(100*time.Millisecond).String()
+	}
+	fmt.Fprintf(p.out, "\r\x1b[K%s%s\n", p.step, took)
 	p.open = false
+}
+
+// whose is the seat that a step is about, "" for all of them.
+func whose(step string) string {
+	seat, _, found := strings.Cut(step, ": ")
+	if !found {
+		return ""
+	}
+	return seat
 }

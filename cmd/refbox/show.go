@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/muesli/termenv"
+	"golang.org/x/term"
 
 	"refbox/engine/event"
 	"refbox/engine/playback"
@@ -125,11 +126,25 @@ func printSummary(a *app, rec *recording.Recording) {
 	fmt.Fprintln(a.out)
 	for _, s := range world.Standings(w) {
 		if e, ok := why.Explain(w, rec.Manifest(), s.Territory); ok {
-			fmt.Fprintf(a.out, "%d. %s\n", s.Rank, e.Headline)
+			for _, line := range wrapped(a, fmt.Sprintf("%d. %s", s.Rank, e.Headline)) {
+				fmt.Fprintln(a.out, line)
+			}
 		}
 	}
 	path := text.Line(rec.Path())
-	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\n", matchState(w), playback.Format(w.ElapsedMS), path, path)
+	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\nwhy       refbox why %s\n",
+		matchState(w), playback.Format(w.ElapsedMS), path, path, path)
+}
+
+// wrapped breaks a sentence at a terminal's edge, between words. A pipe gets it
+// in one line.
+func wrapped(a *app, s string) []string {
+	if f, ok := a.out.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 3 {
+			return strings.Split(strings.Join(text.Wrap(s, w-3), "\n   "), "\n")
+		}
+	}
+	return []string{s}
 }
 
 // matchState is a heat's state, and why it ended.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +54,10 @@ func verify(ctx context.Context, a *app, dir string, asJSON bool) error {
 }
 
 func printReport(a *app, dir string, rep recording.Report) error {
-	for _, f := range rep.Findings {
+	// What is broken must not drown in what is only odd.
+	findings := slices.Clone(rep.Findings)
+	slices.SortStableFunc(findings, func(a, b recording.Finding) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, f := range findings {
 		where := f.File
 		if f.Line > 0 {
 			where = fmt.Sprintf("%s:%d (byte %d)", where, f.Line, f.Offset)
@@ -72,6 +77,22 @@ func printReport(a *app, dir string, rep recording.Report) error {
 	case rep.Chained:
 		seal = "chained, not sealed"
 	}
-	_, err := fmt.Fprintf(a.out, "%s: %d events, %s, %d breaks, %d notes\n", text.Line(dir), rep.Events, seal, rep.Breaks(), len(rep.Findings)-rep.Breaks())
+	_, err := fmt.Fprintf(a.out, "%s: %s, %s, %s, %s\n", text.Line(dir), count(rep.Events, "event"), seal,
+		count(rep.Breaks(), "break"), count(len(rep.Findings)-rep.Breaks(), "note"))
 	return err
+}
+
+func rank(f recording.Finding) int {
+	if f.Severity == recording.Break {
+		return 0
+	}
+	return 1
+}
+
+// count is "1 break", "2 breaks".
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"refbox/engine/playback"
 	"refbox/engine/recording"
+	"refbox/engine/text"
 	"refbox/engine/why"
 )
 
@@ -53,7 +55,7 @@ func explain(a *app, rec *recording.Recording, seats []string, asJSON bool) erro
 			for _, s := range w.Seats() {
 				known = append(known, s.ID)
 			}
-			return usageError("this heat has no seat %q; its seats are %q", id, known)
+			return usageError("this heat has no seat %q; its seats are %s", id, text.Line(strings.Join(known, ", ")))
 		}
 		all = append(all, e)
 	}

@@ -83,7 +83,7 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 		e.about(r.Milestone).add(r.MS, r.Index, Revoked, r.Record, "%s was revoked, %d points: %s", r.Milestone, r.Points, r.Reason)
 	}
 	for _, t := range s.Touches.All() {
-		e.addNo(t.FromMS, Touched, "%s attached to the console of %s and typed %d bytes", t.Author, t.Machine, t.InputBytes)
+		e.addNo(t.FromMS, Touched, "%s attached to the console of %s and typed %s", t.Author, t.Machine, bytesOf(t.InputBytes))
 	}
 	for _, l := range s.Limits.All() {
 		e.add(l.MS, l.Index, Limit, "", "limit reached: %s: %s", l.Limit, l.Detail)
@@ -99,13 +99,14 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 	}
 	for _, r := range w.Rulings.All() {
 		if r.Territory == "" || r.Territory == territory {
-			e.add(r.MS, r.Index, Ruling, "", "%s ruled %s %s: %s", r.Author, r.Ruling, r.Milestone, r.Reason)
+			e.add(r.MS, r.Index, Ruling, "", "%s ruled %s: %s", r.Author, strings.TrimSpace(r.Ruling+" "+r.Milestone), r.Reason)
 		}
 	}
 	if a := w.Agent(s.Agent); a != nil && a.EndedMS != nil && a.TerminalState != nil {
 		note := ""
 		if a.TerminalNote != nil {
-			note = ": " + brief(*a.TerminalNote)
+			// A scripted player's note begins with its name, which is said already.
+			note = ": " + strings.TrimPrefix(brief(*a.TerminalNote), a.ID+": ")
 		}
 		e.addNo(*a.EndedMS, Agent, "agent %s: %s%s", a.ID, *a.TerminalState, note)
 	}
@@ -268,6 +269,13 @@ func others(all []string, but string) string {
 }
 
 // brief is the first line of something long.
+func bytesOf(n uint64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
 func brief(s string) string {
 	s, _, more := strings.Cut(strings.TrimSpace(s), "\n")
 	if more {

@@ -104,7 +104,11 @@ func tellOurs(b event.Body) (who, what string) {
 		if b.Held {
 			result = "withstood"
 		}
-		return b.Territory, fmt.Sprintf("attack %s after %d ms: %s: %s", result, b.TookMS, b.Attack, b.Detail)
+		told := fmt.Sprintf("attack %s after %d ms: %s", result, b.TookMS, b.Attack)
+		if b.Detail != "" && b.Detail != result {
+			told += ": " + b.Detail
+		}
+		return b.Territory, told
 	case event.FaultInjected:
 		return b.Territory, fmt.Sprintf("fault %s on %s by %s: %s", b.Fault, b.Target, b.Author, b.Reason)
 	case event.FaultConfirmed:
@@ -126,15 +130,26 @@ func tellOurs(b event.Body) (who, what string) {
 	case event.ConsoleAttached:
 		return b.Territory, fmt.Sprintf("%s attached to the console of %s", b.Author, b.Machine)
 	case event.ConsoleDetached:
-		return b.Territory, fmt.Sprintf("%s left the console of %s after typing %d bytes", b.Author, b.Machine, b.Bytes)
+		return b.Territory, fmt.Sprintf("%s left the console of %s after typing %s", b.Author, b.Machine, bytesOf(b.Bytes))
 	case event.RefereeRuling:
-		return b.Territory, fmt.Sprintf("ruling by %s: %s %s: %s", b.Author, b.Ruling, b.Milestone, b.Reason)
+		ruling := b.Ruling
+		if b.Milestone != "" {
+			ruling += " " + b.Milestone
+		}
+		return b.Territory, fmt.Sprintf("ruling by %s: %s: %s", b.Author, ruling, b.Reason)
 	case event.OperatorNote:
 		return "", fmt.Sprintf("note by %s: %s", b.Author, b.Text)
 	case event.HostileOutput:
 		return b.Territory, fmt.Sprintf("hostile output in %s: %s", b.Where, b.Detail)
 	}
 	return "", b.Kind()
+}
+
+func bytesOf(n uint64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 func usage(b event.UsageCharged) string {

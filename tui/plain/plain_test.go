@@ -55,6 +55,11 @@ func TestLines(t *testing.T) {
 		{event.MatchFinished{Reason: "time is up"}, "00:01.0                    NO WINNER: time is up"},
 		{event.AgentActionFinished{Territory: one, Action: 2, Exit: &exit, TookMS: 40}, "00:01.0  failover-one      action 2 exit 3 after 40 ms"},
 		{event.AgentActionFinished{Territory: one, Action: 2, TookMS: 40, Detail: "session broke"}, "00:01.0  failover-one      action 2 cut after 40 ms: session broke"},
+		{event.AttackFinished{Territory: one, Held: true, TookMS: 40, Attack: "started", Detail: "withstood"}, "00:01.0  failover-one      attack withstood after 40 ms: started"},
+		{event.AttackFinished{Territory: one, TookMS: 40, Attack: "started", Detail: "it runs"}, "00:01.0  failover-one      attack BROKE THROUGH after 40 ms: started: it runs"},
+		{event.ConsoleDetached{Territory: one, Machine: "host", Author: "a", Bytes: 1}, "00:01.0  failover-one      a left the console of host after typing 1 byte"},
+		{event.RefereeRuling{Ruling: "heat_ended", Author: "a", Reason: "enough"}, "00:01.0                    ruling by a: heat_ended: enough"},
+		{event.RefereeRuling{Territory: one, Ruling: "void", Milestone: "m", Author: "a", Reason: "x"}, "00:01.0  failover-one      ruling by a: void m: x"},
 		{event.UsageCharged{Agent: "x"}, "00:01.0  x                 used nothing that it told of"},
 		{event.MilestonePassed{Territory: strings.Repeat("long", 9), Milestone: "m"}, "00:01.0  longlonglonglon…  PASSED m, +0"},
 	} {

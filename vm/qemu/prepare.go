@@ -45,7 +45,7 @@ func (d *Driver) Prepare(ctx context.Context, spec vm.Spec, report vm.Report) (v
 		return t, nil
 	}
 	unlock, err := lock(ctx, home+".lock", func() {
-		progress(report, "waiting for another process that prepares the same machines", -1)
+		progress(report, "waiting for the same machine to be prepared once", -1)
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A step that says nothing for long goes on telling the time; how long it took
+// is told only where its end was seen.
+func TestProgressOnATerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		p := &progress{out: &b, live: true}
+		p.report("install packages", 0.25)
+		time.Sleep(3500 * time.Millisecond)
+		p.report("one: booting", -1)
+		time.Sleep(time.Second)
+		p.report("two: booting", -1)
+		time.Sleep(time.Second)
+		p.report("two: seat ready", -1)
+		p.done()
+		p.done()
+		var last []string // what stays of each line
+		for line := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
+			draws := strings.Split(line, "\r\x1b[K")
+			last = append(last, draws[len(draws)-1])
+		}
+		want := "install packages  3.5s|one: booting|two: booting  1s|two: seat ready  0s"
+		if got := strings.Join(last, "|"); got != want {
+			t.Errorf("%s\nnot %s", got, want)
+		}
+		if !strings.Contains(b.String(), " 25 %  3s") {
+			t.Errorf("the first step stands still: %q", b.String())
+		}
+	})
+}
