@@ -115,6 +115,7 @@ type index struct {
 	zero     int64            // the first time of day: AtMS counts from it
 	records  int
 	read     int64  // bytes
+	foretold int    // a step that a finding points at before it is added
 	full     bool   // more steps than are kept
 	lined    bool   // pos counts lines
 	current  uint32 // the file of steps that name none
@@ -124,7 +125,7 @@ func newIndex(format, file string) *index {
 	return &index{
 		toolIDs: map[string]uint16{}, tools: []string{""}, counts: map[Trouble]int{},
 		files: []string{file}, agents: []AgentInfo{{ID: "main", Parent: -1, Step: -1}},
-		info: Info{Format: format}, lastTime: map[uint16]int64{}, zero: noTime,
+		info: Info{Format: format}, lastTime: map[uint16]int64{}, zero: noTime, foretold: -1,
 		totals: Totals{Method: noneRecorded, CostMethod: noneRecorded},
 	}
 }
@@ -156,6 +157,9 @@ func (x *index) add(e entry) int {
 	e.clock = x.tick(e)
 	if e.file == 0 {
 		e.file = x.current
+	}
+	if x.foretold == x.n {
+		e.flags |= Anomalous
 	}
 	if x.n%pageSize == 0 {
 		x.pages = append(x.pages, make([]entry, 0, pageSize))
@@ -365,6 +369,9 @@ func (x *index) find(f Finding) {
 func (x *index) report(f Finding) {
 	if f.Step >= 0 && f.Step < x.n {
 		x.pages[f.Step/pageSize][f.Step%pageSize].flags |= Anomalous
+	}
+	if f.Step >= x.n {
+		x.foretold = x.n
 	}
 	x.counts[f.Trouble]++
 	if len(x.findings) >= MaxFindings {

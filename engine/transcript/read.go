@@ -189,6 +189,7 @@ func (t *Transcript) Integrity() Report {
 	r.Bytes, r.Records, r.Steps = x.read, x.records, x.n
 	r.Findings = slices.Concat(x.findings, tail, open)
 	for i := range r.Findings {
+		r.Findings[i].Step = min(r.Findings[i].Step, x.n-1) // what it pointed at never came
 		if r.Findings[i].File == "" {
 			r.Findings[i].File = text.Line(x.files[0])
 		}

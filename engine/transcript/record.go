@@ -15,7 +15,7 @@ func reader(src io.ReaderAt, off, length int64) *skim.Reader {
 		return skim.At(src, off, off+length)
 	}
 	b := make([]byte, max(length, 0))
-	n, _ := src.ReadAt(b, off)
+	n, _ := io.ReadFull(io.NewSectionReader(src, off, length), b)
 	return skim.Bytes(b[:n], off)
 }
 

@@ -1,6 +1,7 @@
 package skim
 
 import (
+	"io"
 	"math"
 	"strconv"
 	"unicode/utf16"
@@ -152,6 +153,10 @@ func (r *Reader) Str(limit int) string {
 	return s
 }
 
+// maxNumber bounds the digits of a number that are looked at: a longer one has no
+// value.
+const maxNumber = 400
+
 // literal passes a number or a word and collects it in out, if given.
 func (r *Reader) literal(out *[]byte) {
 	n := 0
@@ -159,11 +164,8 @@ func (r *Reader) literal(out *[]byte) {
 		for ; r.pos < len(r.buf); r.pos++ {
 			c := r.buf[r.pos]
 			if c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '+' || c == '-' || c == '.' {
-				if n++; n > 400 {
-					r.fail("not a value", false)
-					return
-				}
-				if out != nil {
+				n++
+				if out != nil && n <= maxNumber {
 					*out = append(*out, c)
 				} else if n <= len(r.word) {
 					r.word[n-1] = c
@@ -209,7 +211,7 @@ func (r *Reader) Float() (f float64, ok bool) {
 	var b [64]byte
 	word := b[:0]
 	r.literal(&word)
-	if r.err != nil {
+	if r.err != nil || len(word) == maxNumber {
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(string(word), 64)
@@ -226,7 +228,7 @@ func (r *Reader) Int() (n int64, ok bool) {
 	var b [64]byte
 	word := b[:0]
 	r.literal(&word)
-	if r.err != nil {
+	if r.err != nil || len(word) == maxNumber {
 		return 0, false
 	}
 	if n, err := strconv.ParseInt(string(word), 10, 64); err == nil {
@@ -261,6 +263,6 @@ func (r *Reader) Raw(limit int) (b []byte, size int64) {
 		return append([]byte(nil), r.buf[from-r.base:from-r.base+n]...), to - from
 	}
 	b = make([]byte, n)
-	m, _ := r.src.ReadAt(b, from)
+	m, _ := io.ReadFull(io.NewSectionReader(r.src, from, n), b)
 	return b[:m], to - from
 }
