@@ -156,7 +156,7 @@ func conformMachine(name string) vm.MachineSpec {
 
 func TestConformance(t *testing.T) {
 	d := realDriver(t)
-	vmtest.Run(t, vmtest.Fixture{Driver: d, Machine: conformMachine, Patience: time.Minute, Left: ourMachines})
+	vmtest.Run(t, vmtest.Fixture{Driver: d, Machine: conformMachine, Patience: 4 * time.Minute, Left: ourMachines})
 }
 
 // ourMachines lists this process's QEMU children that have not ended.
