@@ -130,8 +130,8 @@ func TestRealRebootBlocked(t *testing.T) {
 
 // verdicts are how long it took, in ms, from the end of an observed action to the
 // first verdict of a check that began after it, in order. Actions that ended while
-// a milestone was being attacked, restarted or rebooted are left out: no other
-// check runs beside those.
+// a milestone was being attacked, restarted or rebooted, or just before, are left
+// out: no other check runs beside those.
 func verdicts(t testing.TB, r *recording.Recording) (took []uint64) {
 	t.Helper()
 	since := map[string]uint64{} // by seat: the end of the action that waits for a verdict
@@ -150,6 +150,9 @@ func verdicts(t testing.TB, r *recording.Recording) (took []uint64) {
 		case event.MilestoneEvaluationStarted:
 			began[b.Territory+b.Milestone] = e.ElapsedMS
 			busy[b.Territory] = b.Milestone != "failed-primary-preserved" && b.Milestone != "reads-restored" && b.Milestone != "writes-restored"
+			if busy[b.Territory] {
+				delete(since, b.Territory)
+			}
 		case event.AgentActionFinished:
 			if _, ok := since[b.Territory]; !ok && !busy[b.Territory] {
 				since[b.Territory] = e.ElapsedMS
