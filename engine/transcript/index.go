@@ -164,6 +164,9 @@ func (x *index) add(e entry) int {
 	if x.n%pageSize == 0 {
 		x.pages = append(x.pages, make([]entry, 0, pageSize))
 	}
+	if int(e.agent) < len(x.agents) {
+		x.agents[e.agent].Steps++
+	}
 	last := len(x.pages) - 1
 	x.pages[last] = append(x.pages[last], e)
 	x.n++

@@ -32,11 +32,16 @@ func (t *Transcript) Step(i int) Step {
 	if ok {
 		return Step{h, title}
 	}
-	f, err := imp.full(e, titleLimit)
+	alone := e
+	alone.resLength = 0 // a result seldom gives a title
+	f, err := imp.full(alone, titleLimit)
+	if title = titleOf(h, &f); title == "" && err == nil && e.resLength > 0 {
+		f, err = imp.full(e, titleLimit)
+		title = titleOf(h, &f)
+	}
 	if err != nil {
 		return Step{h, "cannot be read: " + label(err.Error())}
 	}
-	title = titleOf(h, &f)
 	t.mu.Lock()
 	if len(t.memo) >= titlesKept || t.memo == nil {
 		t.memo = make(map[int]string, 64)

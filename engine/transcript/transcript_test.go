@@ -91,6 +91,13 @@ func check(t testing.TB, tr *Transcript) {
 			t.Errorf("finding %s holds %s", f.Code, bad)
 		}
 	}
+	steps := 0
+	for _, a := range tr.Agents() {
+		steps += a.Steps
+	}
+	if steps != tr.Len() {
+		t.Errorf("the agents have %d steps of %d", steps, tr.Len())
+	}
 	tr.Totals()
 	tr.Spent(tr.Len())
 }
