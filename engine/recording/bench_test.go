@@ -2,6 +2,7 @@ package recording
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -58,6 +59,36 @@ func BenchmarkSeek1M(b *testing.B) {
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MiB-heap")
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-p50")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "ms-p99")
+}
+
+// BenchmarkIndex shows that the cost of an event does not grow with the log: open,
+// fold and verify, per event.
+func BenchmarkIndex(b *testing.B) {
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			path := longLog(b, n)
+			var index, verify time.Duration
+			for b.Loop() {
+				begun := time.Now()
+				r, err := Open(path)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := r.Load(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				index += time.Since(begun)
+				begun = time.Now()
+				if _, err := r.Verify(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				verify += time.Since(begun)
+				r.Close()
+			}
+			b.ReportMetric(float64(index.Nanoseconds())/float64(b.N)/float64(n), "ns-index/event")
+			b.ReportMetric(float64(verify.Nanoseconds())/float64(b.N)/float64(n), "ns-verify/event")
+		})
+	}
 }
 
 // BenchmarkFold compares reading and folding a log with what plain encoding/json

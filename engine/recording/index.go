@@ -362,7 +362,13 @@ func (r *Recording) consume(step int64) (int, error) {
 			return r.lines - before, fmt.Errorf("read %s at byte %d: %w", r.path, r.size, err)
 		}
 		if e, err := r.decoder.Decode(line); err == nil {
+			r.checkSchema(line)
 			r.take(e, n)
+		} else if at := r.salvage(line); at > 0 {
+			r.cut(at, err)
+			if e, err = r.decoder.Decode(line[at:]); err == nil {
+				r.take(e, n-at)
+			}
 		} else if len(bytes.TrimSpace(line)) > 0 {
 			r.broke(n, err)
 		} else if r.openEnd {
@@ -391,6 +397,17 @@ func (r *Recording) broke(n int, err error) {
 	r.findings.add(Finding{Severity: Note, Code: "broken_line", File: r.log, Line: r.lines + 1, Offset: r.size,
 		Text: fmt.Sprintf("line %d (byte %d) is not an event and is skipped: %s", r.lines+1, r.size, text.Line(err.Error()))})
 	r.skip(n)
+}
+
+func (r *Recording) salvage(line []byte) int {
+	return salvage(line, func(b []byte) bool { _, err := r.decoder.Decode(b); return err == nil })
+}
+
+// cut passes over the beginning of a line that holds an event further on.
+func (r *Recording) cut(n int, err error) {
+	r.findings.add(Finding{Severity: Note, Code: "broken_line", File: r.log, Line: r.lines + 1, Offset: r.size,
+		Text: fmt.Sprintf("line %d (byte %d) was cut, and another was written on: %d bytes are skipped: %s", r.lines+1, r.size, n, text.Line(err.Error()))})
+	r.size += int64(n)
 }
 
 // skip passes over a line that is no event.

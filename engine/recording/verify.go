@@ -133,7 +133,13 @@ func (v *verification) log(ctx context.Context) error {
 			return fmt.Errorf("read the log at line %d: %w", lines, err)
 		}
 		v.chain(chain.Next(line))
-		if e, err := decoder.Decode(line); err == nil {
+		e, err := decoder.Decode(line)
+		if err != nil {
+			if at := salvage(line, func(b []byte) bool { _, err := decoder.Decode(b); return err == nil }); at > 0 {
+				e, err = decoder.Decode(line[at:])
+			}
+		}
+		if err == nil {
 			world.Apply(v.world, e)
 			v.remember(e, lines)
 		}
