@@ -111,7 +111,7 @@ var digestTools = map[string]bool{"Write": true, "Edit": true, "MultiEdit": true
 
 func (g *digest) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	r := reader(g.src, e.off, e.length)
 	for key := range r.Keys() {
 		switch key {

@@ -404,7 +404,7 @@ func (a *atif) metrics(r *skim.Reader) {
 
 func (a *atif) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	r := reader(a.src, e.off, e.length)
 	output := PartOutput
 	if e.outcome == Failed {

@@ -164,6 +164,15 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
+// Records that are shown as JSON tell neither reasoning nor what is encrypted.
+func TestRawRecordsKeepSecrets(t *testing.T) {
+	tr := written(t, said("a", "x")+
+		`{"type":"future","sessionId":"s","message":{"content":[{"type":"thinking","thinking":"HIDDEN \"q\" HIDDEN","signature":"HIDDEN"},{"type":"redacted_thinking","data":"HIDDEN"}]},"encrypted_content":"HIDDEN"}`+"\n"+
+		`{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"cut off HIDDEN`+"\n"+said("b", "y"))
+	wantKinds(t, tr, "message unknown unknown message")
+	noSecret(t, tr, "HIDDEN")
+}
+
 func TestLoneSurrogate(t *testing.T) {
 	tr := written(t, said("a", `half \ud83d pair \ud83d\ude00`))
 	if tr.Step(0).Title != "half \ufffd pair 😀" {

@@ -224,7 +224,7 @@ func (c *cast) alone(kind Kind, o Outcome, s span) {
 
 func (c *cast) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	r := reader(c.src, e.off, e.length)
 	if e.kind == Unknown {
 		return rawRecord(c.src, e, limit)
@@ -349,7 +349,7 @@ func (c *castV1) read(r *skim.Reader) {
 
 func (c *castV1) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	raw := make([]byte, e.length+2)
 	n, _ := c.src.ReadAt(raw[1:e.length+1], e.off)
 	raw[0], raw[n+1] = '[', ']'

@@ -8,7 +8,7 @@ import (
 
 func (c *claude) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	r := reader(c.src, e.off, e.length)
 	c.bodies(r, b, e, int(e.block), false)
 	if err := r.Err(); err != nil {

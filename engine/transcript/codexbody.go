@@ -6,7 +6,7 @@ import (
 
 func (c *codex) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	c.bodies(reader(c.src, e.off, e.length), b, e, false)
 	if e.resLength > 0 {
 		c.bodies(reader(c.src, e.resOff, e.resLength), b, e, true)

@@ -133,7 +133,7 @@ func (c *codexExec) item(e entry, kind, id, item, status string, failed bool) {
 
 func (c *codexExec) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	r := reader(c.src, e.off, e.length)
 	for key := range r.Keys() {
 		if key != "item" {

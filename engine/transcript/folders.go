@@ -24,7 +24,7 @@ func openFacet(x *index, st *store, name string, read func(r *skim.Reader)) (imp
 
 func (f *facet) full(e entry, limit int) (Full, error) {
 	var full Full
-	b := &bodies{f: &full, limit: limit}
+	b := newBodies(&full, e, limit)
 	if e.tool != 0 {
 		f.x.mu.RLock()
 		b.say(PartMessage, "", f.x.tools[e.tool])

@@ -198,7 +198,7 @@ func (h *heatLog) tally() {
 
 func (h *heatLog) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	h.bodies(reader(h.src, e.off, e.length), b, e)
 	if e.resLength > 0 {
 		h.bodies(reader(h.src, e.resOff, e.resLength), b, e)

@@ -9,7 +9,7 @@ import (
 // body decodes a step that lies in src; open gives the sample's other files.
 func (n *inspect) body(src blob, e entry, limit int, open func(file uint32) (blob, func(), error)) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	b.resolve = func(ref string) (string, int64, bool) {
 		key, ok := strings.CutPrefix(ref, "attachment://")
 		if !ok || len(key) > 200 {
@@ -182,8 +182,10 @@ func (n *inspect) record(r *skim.Reader, b *bodies, e entry) {
 				})
 			}
 		}
-		r.Return(start)
-		b.json(r, PartData, "")
+		if kind != "model" { // it repeats the whole conversation
+			r.Return(start)
+			b.json(r, PartData, "")
+		}
 	}
 }
 

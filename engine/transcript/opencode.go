@@ -356,7 +356,7 @@ func (o *openCode) child(id string, call int) {
 // openCodeBody decodes a part.
 func openCodeBody(r *skim.Reader, e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	start := r.Offset()
 	var tool, kind string
 	state := int64(-1)

@@ -12,7 +12,7 @@ import (
 // openHandsBody decodes a step from its action and its observation.
 func openHandsBody(src, resSrc blob, e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	openHandsPart(reader(src, e.off, e.length), b, e, false)
 	if e.resLength > 0 {
 		openHandsPart(reader(resSrc, e.resOff, e.resLength), b, e, true)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"refbox/engine/transcript/skim"
@@ -26,7 +27,8 @@ func rawRecord(src io.ReaderAt, e entry, limit int) (Full, error) {
 	if n == 0 && err != nil && err != io.EOF {
 		return Full{}, err
 	}
-	return Full{Parts: []Part{{PartData, "as it lies on disk", Text{seal(string(b[:n])), max(e.length, int64(n))}}}}, nil
+	raw := seal(string(b[:n]))
+	return Full{Parts: []Part{{PartData, "as it lies on disk", Text{raw, max(e.length, int64(len(raw)))}}}}, nil
 }
 
 // hunk writes lines that begin with "+", "-" or " " as a part of a unified diff.
@@ -47,11 +49,20 @@ var sealedKeys = regexp.MustCompile(`("(?:encrypted_content|encryptedContent|rea
 // sealedBlocks are whole blocks of that kind, as far as they name it first.
 var sealedBlocks = regexp.MustCompile(`("type"\s*:\s*"(?:redacted_thinking|reasoning\.encrypted)"[^{}]{0,200}"data"\s*:\s*)"(?:[^"\\]|\\.)*(?:"|\\?$)`)
 
-// seal takes encrypted content out of JSON text, also out of a beginning of one.
+// privateKeys hold reasoning: a record that is shown as JSON, because it is damaged
+// or unknown, must not tell what the steps of kind Thinking hide.
+var privateKeys = regexp.MustCompile(`("(?:thinking|reasoning|reasoning_content|reasoning_text)"\s*:\s*)"(?:[^"\\]|\\.)*(?:"|\\?$)`)
+
+// sealWords are in every text that one of these can match.
+var sealWords = []string{"crypted", "ignature", "redacted", "opaque", "thinking", "reasoning"}
+
+// seal takes encrypted content and private reasoning out of JSON text, also out of
+// a beginning of one.
 func seal(s string) string {
-	if !strings.Contains(s, "crypted") && !strings.Contains(s, "ignature") && !strings.Contains(s, "redacted") && !strings.Contains(s, "opaque") {
+	if !slices.ContainsFunc(sealWords, func(w string) bool { return strings.Contains(s, w) }) {
 		return s
 	}
 	s = sealedKeys.ReplaceAllString(s, `$1"⟨sealed⟩"`)
-	return sealedBlocks.ReplaceAllString(s, `$1"⟨sealed⟩"`)
+	s = sealedBlocks.ReplaceAllString(s, `$1"⟨sealed⟩"`)
+	return privateKeys.ReplaceAllString(s, `$1"⟨private reasoning⟩"`)
 }

@@ -126,7 +126,7 @@ func (t *reference) spend() {
 
 func (t *reference) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	t.body(reader(t.src, e.off, e.length), b, e, false)
 	if e.resLength > 0 {
 		t.body(reader(t.src, e.resOff, e.resLength), b, e, true)

@@ -295,7 +295,7 @@ func (s *sweAgent) info(r *skim.Reader) {
 
 func (s *sweAgent) full(e entry, limit int) (Full, error) {
 	var f Full
-	b := &bodies{f: &f, limit: limit}
+	b := newBodies(&f, e, limit)
 	r := reader(s.src, e.off, e.length)
 	at := map[string]int64{}
 	for key := range r.Keys() {

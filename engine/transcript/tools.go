@@ -83,9 +83,16 @@ func refine(tool string, r *skim.Reader) Class {
 type bodies struct {
 	f     *Full
 	limit int
+	// private: the step is one that is known to be reasoning. In others reasoning is
+	// named only.
+	private bool
 	// resolve replaces a text that refers to another place in the record; nil in
 	// most formats.
 	resolve func(ref string) (s string, size int64, ok bool)
+}
+
+func newBodies(f *Full, e entry, limit int) *bodies {
+	return &bodies{f: f, limit: limit, private: e.has(Private)}
 }
 
 func (b *bodies) add(role Role, label, raw string, size int64) {
@@ -109,7 +116,10 @@ func (b *bodies) text(r *skim.Reader, role Role, label string) {
 // json takes the value that r stands before, as it stands.
 func (b *bodies) json(r *skim.Reader, role Role, label string) {
 	raw, n := r.Raw(b.limit)
-	s := seal(string(raw))
+	s := string(raw)
+	if role == PartData {
+		s = seal(s)
+	}
 	if len(s) != len(raw) && int64(len(raw)) == n {
 		n = int64(len(s))
 	}
@@ -332,6 +342,8 @@ func (b *bodies) piece(r *skim.Reader, role Role) {
 	}
 	end := r.Offset()
 	switch {
+	case (kind == "thinking" || kind == "reasoning") && !b.private:
+		b.sealed("private reasoning", end-at)
 	case kind == "thinking", kind == "reasoning":
 		if reasonAt >= 0 {
 			r.Return(reasonAt)

@@ -142,13 +142,7 @@ func (t *Transcript) start() error {
 	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	old := t.imp
-	t.x, t.imp, t.done, t.bad, t.memo = x, imp, false, nil, nil
-	t.mu.Unlock()
-	if old != nil {
-		old.close()
-	}
+	t.x, t.imp = x, imp
 	t.load.Lock()
 	defer t.load.Unlock()
 	for begin := time.Now(); ; {
@@ -328,8 +322,7 @@ func (t *Transcript) Clock() (Clock, time.Time) {
 	return x.clock, time.UnixMilli(x.zero).UTC()
 }
 
-// Agents are the main agent, at 0, and every sub-agent or sample found so far;
-// a parent comes before its children.
+// Agents are the main agent, at 0, and every sub-agent or sample found so far.
 func (t *Transcript) Agents() []AgentInfo {
 	x, _ := t.now()
 	x.mu.RLock()
