@@ -103,6 +103,12 @@ func printEvents(ctx context.Context, a *app, rec *recording.Recording, ended <-
 	}
 	for {
 		more()
+		// Asked after each reading, not only after a notice: the reading here may
+		// be the one that saw the writer leave, and then nobody is told again.
+		if ended == nil && begun(rec) && !rec.Live() && rec.Complete() {
+			more()
+			return
+		}
 		select {
 		case <-ended:
 			rec.Load(ctx) //nolint:errcheck // as above
@@ -111,10 +117,6 @@ func printEvents(ctx context.Context, a *app, rec *recording.Recording, ended <-
 		case <-ctx.Done():
 			return
 		case <-changed:
-			if ended == nil && begun(rec) && !rec.Live() && rec.Complete() {
-				more()
-				return
-			}
 		}
 	}
 }

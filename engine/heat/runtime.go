@@ -13,9 +13,8 @@ import (
 // runtimePrefix begins the name of each heat's folder in the runtime folder.
 const runtimePrefix = "refbox-"
 
-// runtimeDir makes a private folder with a short name: a Unix socket's path has
-// at most 107 bytes. It is locked until leave, which removes it, so that Sweep
-// knows it from one whose owner died.
+// runtimeDir makes a private folder. It is locked until leave, which removes it,
+// so that Sweep knows it from one whose owner died.
 func runtimeDir(base string) (dir string, leave func(), err error) {
 	base = cmp.Or(base, os.Getenv("XDG_RUNTIME_DIR"), os.TempDir())
 	if err := os.MkdirAll(base, 0o700); err != nil {
@@ -24,10 +23,6 @@ func runtimeDir(base string) (dir string, leave func(), err error) {
 	for {
 		if dir, err = os.MkdirTemp(base, runtimePrefix); err != nil {
 			return "", nil, fmt.Errorf("runtime folder: %w", err)
-		}
-		if len(filepath.Join(dir, "0", "0123456789012345678901234567890123456789")) > 107 {
-			os.Remove(dir)
-			return "", nil, fmt.Errorf("runtime folder %s: its path is too long for sockets; set XDG_RUNTIME_DIR to a shorter one", base)
 		}
 		held, err := os.Open(dir)
 		if errors.Is(err, fs.ErrNotExist) {
