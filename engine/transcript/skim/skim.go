@@ -67,6 +67,7 @@ type Reader struct {
 	stack []byte
 	depth int
 	keys  map[string]string
+	once  bool     // keys are not kept
 	word  [16]byte // the beginning of a literal, to check it
 	// Lone counts the surrogate escapes without a partner that were read as U+FFFD.
 	Lone int
@@ -76,13 +77,14 @@ type Reader struct {
 func Bytes(b []byte, base int64) *Reader {
 	r := &Reader{}
 	r.Reset(b, base)
+	r.once = true
 	return r
 }
 
 // Reset starts anew with a document in memory, keeping what was allocated.
 func (r *Reader) Reset(b []byte, base int64) {
 	r.src, r.buf, r.base, r.pos, r.end = nil, b, base, 0, base+int64(len(b))
-	r.err, r.depth, r.Lone = nil, 0, 0
+	r.err, r.depth, r.Lone, r.once = nil, 0, 0, false
 }
 
 // At reads the document in src between the offsets from and to.
@@ -330,6 +332,9 @@ func (r *Reader) key() string {
 				return s
 			}
 			s := string(b)
+			if r.once { // a small document has no key often enough
+				return s
+			}
 			if r.keys == nil {
 				r.keys = map[string]string{}
 			}
