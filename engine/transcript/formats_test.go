@@ -760,6 +760,8 @@ func TestHeat(t *testing.T) {
 	if tr.Head(3).AtMS != 2500 {
 		t.Errorf("the second elapsed_ms is taken: %d", tr.Head(3).AtMS)
 	}
+	finding(t, tr, "sequence-gap")
+	finding(t, tr, "newer-schema")
 	if tot := tr.Totals(); n(tot.Input) != 7 || n(tot.CostMicroUSD) != 12 || tot.Output != nil {
 		t.Errorf("%+v", tot)
 	}

@@ -16,6 +16,8 @@ type heatLog struct {
 	calls  map[string]int32 // by territory and action
 	agents map[string]uint16
 	left   int
+	next   int64 // the sequence that is due
+	newer  bool
 }
 
 func openHeat(x *index, st *store, name string) (importer, error) {
@@ -50,6 +52,8 @@ type heatEvent struct {
 	took                            int64
 	use                             usageFigures
 	success, hasSuccess             bool
+	sequence, schema                int64
+	numbered                        bool
 }
 
 func (h *heatLog) read(r *skim.Reader, s span) error {
@@ -59,6 +63,10 @@ func (h *heatLog) read(r *skim.Reader, s span) error {
 		switch key {
 		case "kind":
 			v.kind = r.Str(64)
+		case "sequence":
+			v.sequence, v.numbered = r.Int()
+		case "schema_version":
+			v.schema, _ = r.Int()
 		case "elapsed_ms":
 			if n, ok := r.Int(); ok && v.at == noTime { // the first of two: the envelope's
 				v.at = clampMS(n)
@@ -120,6 +128,16 @@ func (h *heatLog) lane(v *heatEvent) uint16 {
 
 func (h *heatLog) give(v *heatEvent, s span) {
 	lane := h.lane(v)
+	if v.numbered && v.sequence != h.next {
+		h.x.note(Skipped, "sequence-gap", h.x.len(), s.line, s.off, s.length, "event %d where %d was due", v.sequence, h.next)
+	}
+	if v.numbered {
+		h.next = v.sequence + 1
+	}
+	if v.schema > 1 && !h.newer {
+		h.newer = true
+		h.x.note(Unfamiliar, "newer-schema", h.x.len(), s.line, s.off, s.length, "an event of schema %d: written by a newer version", v.schema)
+	}
 	if heatRoutine[v.kind] {
 		h.left++
 		return

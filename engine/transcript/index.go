@@ -13,7 +13,7 @@ import (
 // maxSteps bounds the steps that are kept in memory, maxNames the different
 // names (tools, files, agents) that a hostile record can make us keep.
 const (
-	maxSteps = 4 << 20
+	maxSteps = 2 << 20
 	maxNames = 60_000
 )
 
