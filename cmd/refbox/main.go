@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "early.refbox/quiet" // before Bubble Tea begins
+
 	"github.com/spf13/cobra"
 
 	"refbox/engine/text"
