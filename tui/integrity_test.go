@@ -95,7 +95,7 @@ func TestToldActions(t *testing.T) {
 		t.Fatalf("back is at %d", d.heat().now)
 	}
 	d.press("enter", "tab", "j")
-	d.shows("told")
+	d.shows("bytes  self-reported")
 
 	d = replayOf(t, sharedRecording(t, "first-build-real-20260814-075912-round-003"), 200, 60, plainOutput())
 	d.until("the transcripts are read", func() bool { return len(d.heat().told) == 3 })
