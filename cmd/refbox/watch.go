@@ -129,6 +129,9 @@ ghost lane, and each milestone its split. Without a terminal, or with --headless
 				ended := make(chan struct{})
 				close(ended)
 				printEvents(cmd.Context(), a, rec, ended)
+				if err := cmd.Context().Err(); err != nil {
+					return err
+				}
 				printSummary(a, rec)
 				return nil
 			}
