@@ -174,6 +174,8 @@ func (h *heat) act(m *model, a keymap.Action) tea.Cmd {
 		if seat != nil {
 			return m.push(newWhy(h, seat.ID))
 		}
+	case keymap.Transcript:
+		return h.transcript(m, seat)
 	case keymap.Console:
 		if seat != nil {
 			return h.attach(m, seat.ID, h.firstMachine(seat.ID))

@@ -23,6 +23,7 @@ import (
 	"refbox/engine/text"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/view"
 )
 
 // Config is what the program needs of its surroundings.
@@ -32,6 +33,9 @@ type Config struct {
 	Clock  func() time.Time // nil for time.Now
 	// Log takes the stack of an internal fault; nil discards it.
 	Log io.Writer
+	// Transcript makes the screen that steps through what a seat's agent did; an
+	// error says why there is nothing to step through. Nil: the program has none.
+	Transcript func(view.Seat) (view.Screen, error)
 }
 
 // Desk is what a person may do to the heat that is shown; the zero Desk is
@@ -212,8 +216,11 @@ func (m *model) push(s screen) tea.Cmd {
 
 // begin lets the top screen have read what it wants to.
 func (m *model) begin() tea.Cmd {
-	if s, ok := m.top().(starter); ok {
+	switch s := m.top().(type) {
+	case starter:
 		return s.start()
+	case *hosted:
+		return s.begin(m)
 	}
 	return nil
 }

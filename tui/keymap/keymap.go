@@ -53,6 +53,7 @@ const (
 	FindNext   Action = "find-next"
 	FindPrev   Action = "find-prev"
 	Command    Action = "command"
+	Transcript Action = "transcript"
 	Why        Action = "why"
 	Integrity  Action = "integrity"
 	Console    Action = "console"
@@ -127,6 +128,7 @@ func defaults() []Binding {
 		{Open, Move, []string{"enter", "o"}, "open", "open what is chosen"},
 		{Back, Move, []string{"esc"}, "back", "back"},
 
+		{Transcript, Look, []string{"t"}, "transcript", "step through what the seat's agent did"},
 		{Why, Look, []string{"w"}, "why", "the events and the evidence behind an outcome"},
 		{Integrity, Look, []string{"i"}, "integrity", "what is wrong with the recording, and where"},
 		{Find, Look, []string{"/", "ctrl+s"}, "find", "find: in a heat, the next event with these words"},
