@@ -18,6 +18,8 @@ import (
 	"encoding/json"
 	"sort"
 	"strings"
+
+	"refbox/engine/transcript"
 )
 
 // Kind is what an action was, by its strongest effect.
@@ -43,6 +45,9 @@ type Action struct {
 	// Tool is the name that the harness gave, or the channel of an observed
 	// action (exec, shell, announced, sftp). Empty: told from the command.
 	Tool string
+	// Class is what the tool does, where the record's reader knows; NoClass: told
+	// from the tool's name and the command.
+	Class transcript.Class
 	// Command is the text as recorded. When empty it is taken from Input.
 	Command       string
 	Input         json.RawMessage // the tool's arguments, a JSON object; may be empty
@@ -151,7 +156,7 @@ func (a Action) fields() map[string]any {
 // path is the file that the action's input names: harnesses differ in the key.
 func (a Action) path() string {
 	in := a.fields()
-	for _, key := range []string{"file_path", "filePath", "notebook_path", "path", "filename", "file"} {
+	for _, key := range []string{"file_path", "filePath", "notebook_path", "path", "filename", "file", "target_file"} {
 		if s, ok := in[key].(string); ok && s != "" {
 			return s
 		}

@@ -69,7 +69,7 @@ func architecture(steps []Step, order []int) Architecture {
 	techs, units, paths := names{}, names{}, names{}
 	for _, i := range order {
 		s := &steps[i]
-		_, fileTool := fileTools[s.tool()]
+		_, fileTool := s.fileTool()
 		if fileTool && !s.Success {
 			continue
 		}

@@ -4,6 +4,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"refbox/engine/transcript"
 )
 
 // planning tools keep the agent's own notes.
@@ -51,13 +53,14 @@ func (m *memory) classify(a Action, changedBefore bool) Judgement {
 	text := a.Text()
 	r := &reading{mem: m, limit: len(text), seen: map[effectKey]bool{}}
 	tool := a.tool()
-	writes, isFile := fileTools[tool]
+	writes, isFile := a.fileTool()
 	switch {
 	case tool == "sftp":
 		r.sftp(text)
+	case a.idle():
 	case isFile:
 		r.fileTool(a, tool, text, writes)
-	case strings.HasPrefix(tool, "python") || tool == "ipython" || tool == "executepython" || tool == "jupyter":
+	case a.Class == transcript.Code, strings.HasPrefix(tool, "python") || tool == "ipython" || tool == "executepython" || tool == "jupyter":
 		env := newScope()
 		(&shell{reading: r, env: env}).python(code{text: strings.ReplaceAll(text, unknown, " ")}, nil)
 	case editorCommand.MatchString(text):
@@ -74,6 +77,29 @@ func (m *memory) classify(a Action, changedBefore bool) Judgement {
 		r.run(code{text: strings.ReplaceAll(body, unknown, " ")}, env, nil)
 	}
 	return r.judge(a, text, changedBefore)
+}
+
+// fileTool tells whether the call's tool works on one file, and whether it writes.
+func (a Action) fileTool() (writes, ok bool) {
+	switch a.Class {
+	case transcript.Write, transcript.Edit:
+		return true, true
+	case transcript.Shell, transcript.Code:
+		return false, false
+	}
+	writes, ok = fileTools[a.tool()]
+	return writes, ok
+}
+
+// idle tells a call that does nothing to a machine: its arguments are no commands.
+func (a Action) idle() bool {
+	switch a.Class {
+	case transcript.Read, transcript.Search, transcript.Browse, transcript.Delegate, transcript.Plan, transcript.Finish:
+		return true
+	case transcript.Other: // unknown; a command among its arguments tells
+		return a.Command == ""
+	}
+	return false
 }
 
 // fileTool notes what a tool does that writes or shows one file.
@@ -137,8 +163,19 @@ func (r *reading) fileTool(a Action, tool, text string, writes bool) {
 			n = -1
 		}
 		if from := get("old_string", "oldString", "old_str"); from != "" {
-			r.mem.put(p, strings.Replace(old, from, get("new_string", "newString", "new_str"), n))
+			old = strings.Replace(old, from, get("new_string", "newString", "new_str"), n)
 		}
+		edits, _ := in["edits"].([]any)
+		for _, e := range edits {
+			if e, ok := e.(map[string]any); ok {
+				from, _ := e["old_string"].(string)
+				to, _ := e["new_string"].(string)
+				if from != "" {
+					old = strings.Replace(old, from, to, 1)
+				}
+			}
+		}
+		r.mem.put(p, old)
 	}
 }
 
@@ -217,7 +254,7 @@ func (r *reading) refused(a Action, changes int) bool {
 	if a.Success {
 		return false
 	}
-	if _, file := fileTools[a.tool()]; file {
+	if _, file := a.fileTool(); file {
 		return true
 	}
 	last := len(r.effects) - 1

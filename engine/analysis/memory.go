@@ -11,6 +11,7 @@ import (
 type memory struct {
 	files map[string]string
 	size  int
+	used  bool // a script was looked up and found
 }
 
 // Bounds on what is remembered.
@@ -50,6 +51,7 @@ func (r *reading) wrote(path, text string, more bool) {
 // script is the text of a file that the agent wrote.
 func (r *reading) script(path string) (string, bool) {
 	text, ok := r.mem.files[path]
+	r.mem.used = r.mem.used || ok
 	return text, ok
 }
 

@@ -405,7 +405,7 @@ func (x *index) head(i int, e entry) Head {
 	defer x.mu.RUnlock()
 	h := Head{
 		Index: i, Pos: int(e.pos), Kind: e.kind, Actor: e.actor, Class: e.class, Outcome: e.outcome, Flags: e.flags,
-		Agent: int(e.agent), AtMS: -1, DurationMS: int64(e.dur),
+		Agent: int(e.agent), AtMS: -1, RecordedMS: -1, DurationMS: int64(e.dur),
 		File: text.Line(x.files[e.file]), Offset: e.off, Length: e.length,
 	}
 	if e.kind == ToolCall {
@@ -419,6 +419,9 @@ func (x *index) head(i int, e entry) Head {
 		}
 		if e.clock != noTime && zero != noTime {
 			h.AtMS = max(0, e.clock-zero)
+		}
+		if e.at != noTime && zero != noTime {
+			h.RecordedMS = e.at - zero
 		}
 	}
 	if e.at != noTime && (x.clock == Absolute || x.clock == Naive) {

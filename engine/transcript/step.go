@@ -142,6 +142,10 @@ type Head struct {
 	// without a time have that of their neighbour. -1 when the transcript has no
 	// clock.
 	AtMS int64
+	// RecordedMS is the start on the same clock as recorded, not corrected: calls
+	// that ran side by side may have begun in another order than they stand in.
+	// Negative when not recorded.
+	RecordedMS int64
 	// Time is the start as recorded, not corrected; zero when not recorded.
 	Time time.Time
 	// DurationMS is -1 when unknown, never negative otherwise.
