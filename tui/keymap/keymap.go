@@ -60,6 +60,11 @@ const (
 	Detach     Action = "console-detach"
 	Note       Action = "note"
 	EndHeat    Action = "end-heat"
+	Explain    Action = "explain"
+	WhatIf     Action = "what-if"
+	Posture    Action = "posture"
+	Severity   Action = "severity"
+	OfStore    Action = "of-store"
 	Copy       Action = "copy"
 	Mouse      Action = "mouse"
 	Theme      Action = "theme"
@@ -78,6 +83,7 @@ const (
 	Time   Group = "Time"
 	Move   Group = "Move"
 	Look   Group = "Look"
+	Estate Group = "Register"
 	Act    Group = "Act"
 	Always Group = "Always"
 )
@@ -136,6 +142,12 @@ func defaults() []Binding {
 		{FindPrev, Look, []string{"N"}, "previous", "previous match"},
 		{Command, Look, []string{":", "alt+x"}, "go to", "go to a time: :50%, :12m30s, :end"},
 		{Copy, Look, []string{"y"}, "copy", "copy what is chosen (OSC 52)"},
+
+		{Explain, Estate, []string{"x"}, "explain", "explain what is chosen: the inputs, and the rule that fired or did not"},
+		{WhatIf, Estate, []string{"W"}, "what if", "what if: run a copy, lose a node, cut a path"},
+		{Posture, Estate, []string{"P"}, "posture", "the matrix today, or with what is planned"},
+		{Severity, Estate, []string{"V"}, "severity", "findings: gaps, accepted, notes, or all"},
+		{OfStore, Estate, []string{"s"}, "this store", "findings of the chosen store only"},
 
 		{Console, Act, []string{"c"}, "console", "attach to the seat's serial console"},
 		{Detach, Act, []string{"ctrl+]", "ctrl+5"}, "detach", "leave the console"},
