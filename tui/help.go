@@ -55,7 +55,7 @@ func (s *helpScreen) draw(c canvas.Canvas) {
 		}
 		return best
 	}
-	for _, g := range []keymap.Group{keymap.Time, keymap.Move, keymap.Look, keymap.Estate, keymap.Act, keymap.Always} {
+	for _, g := range []keymap.Group{keymap.Time, keymap.Move, keymap.Look, keymap.Steps, keymap.Estate, keymap.Act, keymap.Always} {
 		i := shortest()
 		col := sheet.Sub(canvas.Rect{X: i * colW, Y: y[i], W: colW - 1, H: 200 - y[i]})
 		y[i] += s.drawGroup(col, g) + 1

@@ -71,6 +71,22 @@ const (
 	Help       Action = "help"
 	Suspend    Action = "suspend"
 	Redraw     Action = "redraw"
+	// Of the stepper: the next step of a sort, and the one before.
+	MutationNext   Action = "mutation-next"
+	MutationBack   Action = "mutation-back"
+	LifecycleNext  Action = "lifecycle-next"
+	LifecycleBack  Action = "lifecycle-back"
+	ValidationNext Action = "validation-next"
+	ValidationBack Action = "validation-back"
+	ErrorNext      Action = "error-next"
+	ErrorBack      Action = "error-back"
+	AnomalyNext    Action = "anomaly-next"
+	AnomalyBack    Action = "anomaly-back"
+	Filter         Action = "filter"
+	Reasoning      Action = "reasoning"
+	Totals         Action = "totals"
+	Editor         Action = "editor"
+	HeatHere       Action = "heat-here"
 	// Seat1 to Seat9 choose a seat.
 	Seat Action = "seat"
 )
@@ -83,6 +99,7 @@ const (
 	Time   Group = "Time"
 	Move   Group = "Move"
 	Look   Group = "Look"
+	Steps  Group = "Transcript"
 	Estate Group = "Register"
 	Act    Group = "Act"
 	Always Group = "Always"
@@ -148,6 +165,22 @@ func defaults() []Binding {
 		{Posture, Estate, []string{"P"}, "posture", "the matrix today, or with what is planned"},
 		{Severity, Estate, []string{"V"}, "severity", "findings: gaps, accepted, notes, or all"},
 		{OfStore, Estate, []string{"s"}, "this store", "findings of the chosen store only"},
+
+		{MutationNext, Steps, []string{"M"}, "mutation", "next mutation; n and N go on from there"},
+		{MutationBack, Steps, []string{"alt+M"}, "mutation", "previous mutation"},
+		{LifecycleNext, Steps, []string{"L"}, "lifecycle", "next step that only changed what runs"},
+		{LifecycleBack, Steps, []string{"alt+L"}, "lifecycle", "previous one"},
+		{ValidationNext, Steps, []string{"C"}, "validation", "next check of the agent's own work"},
+		{ValidationBack, Steps, []string{"alt+C"}, "validation", "previous check"},
+		{ErrorNext, Steps, []string{"E"}, "error", "next step that failed"},
+		{ErrorBack, Steps, []string{"alt+E"}, "error", "previous step that failed"},
+		{AnomalyNext, Steps, []string{"A"}, "anomaly", "next step that something is wrong with"},
+		{AnomalyBack, Steps, []string{"alt+A"}, "anomaly", "previous one"},
+		{Filter, Steps, []string{"F"}, "filter", "filter by kind, tool and agent"},
+		{Reasoning, Steps, []string{"R"}, "reasoning", "show or hide private reasoning"},
+		{Totals, Steps, []string{"U"}, "totals", "tokens and cost, and how they were counted"},
+		{Editor, Steps, []string{"v"}, "editor", "open the step in $EDITOR"},
+		{HeatHere, Steps, []string{"H"}, "heat here", "move the heat to the step's time"},
 
 		{Console, Act, []string{"c"}, "console", "attach to the seat's serial console"},
 		{Detach, Act, []string{"ctrl+]", "ctrl+5"}, "detach", "leave the console"},
