@@ -77,34 +77,38 @@ func recordedActions(t testing.TB) map[string][]Action {
 // whole and written, nothing temporary, nothing that was only mentioned.
 func TestNoJunkInSummaries(t *testing.T) {
 	for name, actions := range recordedActions(t) {
-		a := Analyse(actions)
-		text := map[string]bool{}
-		for _, s := range a.Steps {
-			for _, e := range s.Effects {
-				if e.Changes() {
-					text[e.Target] = true
-				}
+		noJunk(t, name, Analyse(actions))
+	}
+}
+
+func noJunk(t *testing.T, name string, a Analysis) {
+	t.Helper()
+	text := map[string]bool{}
+	for _, s := range a.Steps {
+		for _, e := range s.Effects {
+			if e.Changes() {
+				text[e.Target] = true
 			}
 		}
-		for _, u := range a.Architecture.ServiceUnits {
-			if strings.ContainsAny(u, "/$*=… \"'") || strings.HasPrefix(u, "-") || !strings.Contains(u, ".") {
-				t.Errorf("%s: %q is no unit", name, u)
-			}
+	}
+	for _, u := range a.Architecture.ServiceUnits {
+		if strings.ContainsAny(u, "/$*=… \"'") || strings.HasPrefix(u, "-") || !strings.Contains(u, ".") {
+			t.Errorf("%s: %q is no unit", name, u)
 		}
-		for _, p := range a.Architecture.PersistentPaths {
-			if strings.ContainsAny(p, "$*?=…\"'{}\x00\n") || !strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/") || p == "/" ||
-				strings.HasPrefix(p, "/tmp") || strings.HasPrefix(p, "/dev") || strings.HasPrefix(p, "/proc") || strings.HasSuffix(p, ".tmp") ||
-				strings.HasSuffix(p, ".wtest") || strings.HasPrefix(p, "/nix/store") {
-				t.Errorf("%s: %q is no persistent path", name, p)
-			}
-			if !text[p] {
-				t.Errorf("%s: nothing changed %q", name, p)
-			}
+	}
+	for _, p := range a.Architecture.PersistentPaths {
+		if strings.ContainsAny(p, "$*?=…\"'{}\x00\n") || !strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/") || p == "/" ||
+			strings.HasPrefix(p, "/tmp") || strings.HasPrefix(p, "/dev") || strings.HasPrefix(p, "/proc") || strings.HasSuffix(p, ".tmp") ||
+			strings.HasSuffix(p, ".wtest") || strings.HasPrefix(p, "/nix/store") {
+			t.Errorf("%s: %q is no persistent path", name, p)
 		}
-		for _, tech := range a.Architecture.Technologies {
-			if tech == "Redis" || tech == "Node.js" || tech == "Nginx" || tech == "Rust" || tech == "Ruby" {
-				t.Errorf("%s: %s is only a word there", name, tech)
-			}
+		if !text[p] {
+			t.Errorf("%s: nothing changed %q", name, p)
+		}
+	}
+	for _, tech := range a.Architecture.Technologies {
+		if tech == "Redis" || tech == "Node.js" || tech == "Nginx" || tech == "Rust" || tech == "Ruby" {
+			t.Errorf("%s: %s is only a word there", name, tech)
 		}
 	}
 }

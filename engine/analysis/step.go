@@ -66,6 +66,9 @@ func FromStep(f *transcript.Full) (Action, bool) {
 	if len(a.Input) == 0 {
 		a.Input = inputOf(f)
 	}
+	if a.Tool == "shell" && a.Command == "" && len(a.Input) == 0 {
+		return Action{}, false // a session that was observed: what was typed in it is announced, each for itself
+	}
 	return a, true
 }
 
@@ -109,7 +112,8 @@ func inputOf(f *transcript.Full) json.RawMessage {
 // Of analyses a transcript: it is read to its end, and all actions judged of the
 // agents (indices of Agents) that are given, of every one when none is. Agents
 // of one analysis worked on one machine. What the transcript says of itself is in
-// the result; SourceSHA256 is left to the caller.
+// the result; SourceSHA256 is left to the caller, but for an analysis.json, which
+// names its source.
 func Of(ctx context.Context, t *transcript.Transcript, agents ...int) (Analysis, error) {
 	if err := t.Load(ctx); err != nil {
 		return Analysis{}, err
@@ -134,6 +138,14 @@ func Of(ctx context.Context, t *transcript.Transcript, agents ...int) (Analysis,
 	a := Analyse(actions)
 	info := t.Info()
 	a.Agent, a.Territory, a.Model = info.Harness, info.Territory, info.Model
+	if info.Format == "analysis" { // of a transcript that is not here
+		a.Agent = info.Session
+		for _, f := range info.Extra {
+			if f.Name == "source_sha256" {
+				a.SourceSHA256 = f.Value
+			}
+		}
+	}
 	if info.Outcome != "" {
 		a.Outcome = ptr(info.Outcome)
 	}
