@@ -168,9 +168,17 @@ func TestFind(t *testing.T) {
 	found(4400)
 	d.press("n", "n")
 	found(8000) // the first n was given up for the second, from where it stood
+	d.goTo("end")
+	d.press("n")
+	found(3500)
+	d.shows("from the start: ")
+	d.press("N")
+	found(9000)
+	d.shows("from the end: ")
+	d.goTo("8s")
 	d.press("/")
 	d.write("no such words")
-	d.until("told", func() bool { return strings.HasPrefix(d.m.notice, "no further event") })
+	d.until("told", func() bool { return strings.HasPrefix(d.m.notice, "no event with") })
 	if h.now != 8000 {
 		t.Fatalf("moved to %d for nothing", h.now)
 	}

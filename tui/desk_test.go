@@ -154,7 +154,9 @@ func TestLeavingAnOwnedHeat(t *testing.T) {
 		}
 		d.press("esc")
 		d.lacks("The heat is live")
-		d.press("enter", "q") // from any of its screens
+		d.press("enter", "q") // of its other screens it leads back
+		d.lacks("The heat is live")
+		d.press("enter", "ctrl+c") // from any of its screens
 		d.shows("The heat is live")
 		d.press("e")
 		d.until("left", func() bool { return d.left })

@@ -355,8 +355,10 @@ func (s *evidenceScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd 
 		s.up += by
 	case by != 0:
 		s.chosen += by
-	case a == keymap.NextPane, a == keymap.PrevPane, a == keymap.Open, a == keymap.Left, a == keymap.Right:
+	case a == keymap.NextPane, a == keymap.PrevPane, a == keymap.Open:
 		s.right = !s.right
+	case a == keymap.Left, a == keymap.Right:
+		s.right = a == keymap.Right
 	default:
 		if cmd, moved := s.moveInTime(m, a); moved {
 			return cmd

@@ -7,6 +7,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"refbox/engine/event"
+	"refbox/engine/text"
 	"refbox/tui/plain"
 )
 
@@ -28,21 +29,35 @@ func (h *heat) find(m *model, dir int) tea.Cmd {
 	m.say("looking for " + words + " …")
 	return safe(func() tea.Msg {
 		i, line, err := lookFor(ctx, rec, words, from, dir)
+		around := ""
+		if i < 0 && err == nil && ctx.Err() == nil {
+			// As in vim: from the other end, and that is said.
+			start := -1
+			around = "from the start: "
+			if dir < 0 {
+				start, around = rec.Len(), "from the end: "
+			}
+			i, line, err = lookFor(ctx, rec, words, start, dir)
+		}
 		if ctx.Err() != nil {
 			return nil // moved on
 		}
-		stop()
-		if err != nil {
-			return doneMsg{err: err}
-		}
 		return doneMsg{then: func(m *model) tea.Cmd {
+			if ctx.Err() != nil {
+				return nil // it was found, and then given up
+			}
+			stop()
+			if err != nil {
+				m.say(text.Line(err.Error()))
+				return nil
+			}
 			if i < 0 {
-				m.say("no further event with " + words)
+				m.say("no event with " + words)
 				return nil
 			}
 			now := m.cfg.Clock()
 			h.play = h.play.Pause(now, h.head(now)).Pin(i+1, rec.MS(i))
-			m.say(line)
+			m.say(around + line)
 			return nil
 		}}
 	})

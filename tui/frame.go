@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 
 	"refbox/engine/text"
 	"refbox/tui/canvas"
@@ -113,27 +114,62 @@ func (m *model) drawFooter(c canvas.Canvas) {
 		c.PutFit(1, 0, w-2, m.notice, canvas.Fg(canvas.Accent))
 		return
 	}
-	drawHints(c, m.cfg.Keys, m.top().hints())
+	hints := slices.DeleteFunc(m.top().hints(), func(a keymap.Action) bool { return a == keymap.Back || a == keymap.Leave })
+	var last []keymap.Action
+	if r, ok := m.top().(rawKeys); !ok || !r.wantsRaw() {
+		last = []keymap.Action{keymap.Leave}
+		if len(m.screens) > 1 {
+			last = []keymap.Action{keymap.Back, keymap.Leave}
+		}
+	}
+	drawHints(c, m.cfg.Keys, hints, last)
 }
 
-// drawHints writes "key word" pairs; those that don't fit are left out whole.
-// Two actions with the same word share it, as in "[ ] milestone".
-func drawHints(c canvas.Canvas, keys keymap.Map, actions []keymap.Action) {
+// hint is a key of the footer and what it does.
+type hint struct{ key, word string }
+
+func (h hint) width() int { return text.Width(h.key) + 1 + text.Width(h.word) }
+
+// hintsOf are the actions as the footer shows them: those with the same word share
+// it, as in "[ ] milestone". Where there is something to go back to, leaving is
+// going back.
+func hintsOf(keys keymap.Map, actions []keymap.Action) []hint {
+	var out []hint
+	for _, a := range actions {
+		key, word := keys.Hint(a)
+		if a == keymap.Leave && slices.Contains(actions, keymap.Back) {
+			_, word = keys.Hint(keymap.Back)
+		}
+		if n := len(out); n > 0 && out[n-1].word == word {
+			out[n-1].key += " " + key
+			continue
+		}
+		out = append(out, hint{key, word})
+	}
+	return out
+}
+
+// drawHints writes "key word" pairs; those that don't fit are left out whole, but
+// never the last ones, which say how to get out.
+func drawHints(c canvas.Canvas, keys keymap.Map, actions, last []keymap.Action) {
 	w, _ := c.Size()
-	x := 1
-	for i := 0; i < len(actions); i++ {
-		key, word := keys.Hint(actions[i])
-		if i+1 < len(actions) {
-			if k2, w2 := keys.Hint(actions[i+1]); w2 == word {
-				key += " " + k2
-				i++
-			}
+	x, room := 1, w-1
+	ends := hintsOf(keys, last)
+	for _, h := range ends {
+		room -= h.width() + 2
+	}
+	put := func(h hint) {
+		x = c.Put(x, 0, h.key, canvas.Fg(canvas.Key).With(canvas.Bold))
+		x = c.Put(x+1, 0, h.word, canvas.Fg(canvas.Dim)) + 2
+	}
+	for _, h := range hintsOf(keys, actions) {
+		if x+h.width() > room {
+			break
 		}
-		if x+text.Width(key)+1+text.Width(word) > w-1 {
-			return
-		}
-		x = c.Put(x, 0, key, canvas.Fg(canvas.Key).With(canvas.Bold))
-		x = c.Put(x+1, 0, word, canvas.Fg(canvas.Dim)) + 2
+		put(h)
+	}
+	for _, h := range ends {
+		put(h)
 	}
 }
 

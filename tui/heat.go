@@ -198,7 +198,14 @@ func (h *heat) mode() string {
 	case playback.Ended:
 		return "at the end"
 	}
-	return "paused"
+	s := "paused"
+	if h.play.Speed() != 1 {
+		s += " " + speedName(h.play.Speed())
+	}
+	if h.play.Compressed() {
+		s += ", idle cut"
+	}
+	return s
 }
 
 func (h *heat) feed() <-chan struct{} { return h.changed }
@@ -207,7 +214,7 @@ func (h *heat) feed() <-chan struct{} { return h.changed }
 func (h *heat) crumbs() []string {
 	name := h.rec.Name()
 	if h.ghost != nil {
-		return []string{name, "against " + h.ghost.name}
+		return []string{name + " against " + h.ghost.name}
 	}
 	if h.manifest != nil && h.manifest.Arena.ID != "" && !strings.Contains(name, h.manifest.Arena.ID) {
 		return []string{h.manifest.Arena.ID, name}
@@ -302,11 +309,13 @@ func (h *heat) askToLeave(m *model) bool {
 		return false
 	}
 	m.dialog = &dialog{
-		title: "The heat is live",
-		lines: []string{"Leaving the screen need not end the race. To see it again:", "refbox watch " + text.Line(h.rec.Path())},
+		title:   "The heat is live",
+		lines:   []string{"Leaving the screen need not end the race; but its machines belong to this process, which keeps this shell until the heat is over (with --detach it would not). From another shell:"},
+		command: "refbox watch " + text.Line(h.rec.Path()),
 		answers: []answer{
 			{"e", "end the heat now", func(m *model) tea.Cmd { m.choice.EndHeat = true; return tea.Quit }},
-			{"l", "leave it running", func(*model) tea.Cmd { return tea.Quit }},
+			{"l", "leave the screen, let the heat run to its end in this shell", func(*model) tea.Cmd { return tea.Quit }},
+			{"y", "copy the command", func(m *model) tea.Cmd { return m.copyText("refbox watch " + text.Line(h.rec.Path())) }},
 			{"esc", "stay", nil},
 		},
 	}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"refbox/engine/text"
@@ -56,6 +57,9 @@ func (s *helpScreen) draw(c canvas.Canvas) {
 		return best
 	}
 	for _, g := range []keymap.Group{keymap.Time, keymap.Move, keymap.Look, keymap.Steps, keymap.Estate, keymap.Act, keymap.Always} {
+		if !s.concerns(g) {
+			continue
+		}
 		i := shortest()
 		col := sheet.Sub(canvas.Rect{X: i * colW, Y: y[i], W: colW - 1, H: 200 - y[i]})
 		y[i] += s.drawGroup(col, g) + 1
@@ -71,6 +75,18 @@ func (s *helpScreen) draw(c canvas.Canvas) {
 	if s.up+h < s.rows {
 		c.PutRight(w, h+1, 12, " more ↓ ", canvas.Fg(canvas.Key))
 	}
+}
+
+// concerns says whether a group's keys do something here: those of the stepper and
+// of the register are told where they work.
+func (s *helpScreen) concerns(g keymap.Group) bool {
+	if g != keymap.Steps && g != keymap.Estate {
+		return true
+	}
+	if s.in == nil {
+		return false
+	}
+	return slices.ContainsFunc(s.in.hints(), func(a keymap.Action) bool { return s.keys.Binding(a).Group == g })
 }
 
 func (s *helpScreen) drawGroup(c canvas.Canvas, g keymap.Group) int {

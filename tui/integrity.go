@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,11 +52,12 @@ func (s *integrityScreen) draw(c canvas.Canvas) {
 	}
 	y++
 	lines := s.findings(w - 2)
-	s.up = max(0, min(s.up, len(lines)-(h-y)))
+	room := h - y
+	s.up = max(0, min(s.up, len(lines)-room))
 	for i := s.up; y < h && i < len(lines); i, y = i+1, y+1 {
 		in.PutFit(1, y, w-2, lines[i].text, lines[i].style)
 	}
-	if more := len(lines) - s.up - (h - 2); more > 0 && y >= h {
+	if more := len(lines) - s.up - room; more > 0 {
 		c.PutRight(top.W-2, top.H-1, 16, fmt.Sprintf(" %d more ↓ ", more), canvas.Fg(canvas.Key))
 	}
 }
@@ -70,10 +72,19 @@ func (s *integrityScreen) summary() string {
 	case r.Chained:
 		seal = "chained, not sealed"
 	}
-	checked := "the fold, the world, the chain and all digests were checked"
+	checked := "checked: every line"
+	if !slices.ContainsFunc(r.Findings, func(f recording.Finding) bool { return f.Code == "missing_file" && f.File == "world.json" }) {
+		checked += ", the fold against world.json"
+	}
+	if r.Chained {
+		checked += ", the chain of hashes"
+	}
+	if s.rec.Match() != nil {
+		checked += ", the digests in match.json"
+	}
 	switch {
 	case s.verifying:
-		checked = "checking the fold, the chain and the digests …"
+		checked = "being checked …"
 	case s.rec.Live():
 		checked = "still written: what has come was read"
 	case !r.Verified:

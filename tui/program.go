@@ -122,6 +122,7 @@ type model struct {
 	prompt  *prompt
 	dialog  *dialog
 	notice  string
+	saidAt  time.Time
 	choice  Choice
 	mouse   bool
 	out     io.Writer // what the program draws on
@@ -281,6 +282,12 @@ func waitFeed(ctx context.Context, ch <-chan struct{}) tea.Cmd {
 // pending, or two for the moment in which a slow one is overtaken.
 func (m *model) tick() tea.Cmd {
 	wait := m.top().advance(m.cfg.Clock())
+	m.unsay()
+	if m.notice != "" {
+		if left := noticeTime - m.cfg.Clock().Sub(m.saidAt); wait == 0 || left < wait {
+			wait = left
+		}
+	}
 	if wait == 0 {
 		return nil
 	}
@@ -375,8 +382,21 @@ func (m *model) done(msg doneMsg) tea.Cmd {
 	return nil
 }
 
-// say shows a sentence in the footer until the next key.
-func (m *model) say(s string) { m.notice = s }
+// say shows a sentence in the footer until the next key, or until it has stood
+// there long enough to be read.
+func (m *model) say(s string) {
+	m.notice, m.saidAt = s, m.cfg.Clock()
+}
+
+// noticeTime is how long a notice stays when nobody presses a key.
+const noticeTime = 8 * time.Second
+
+// unsay takes a notice away whose time is over.
+func (m *model) unsay() {
+	if m.notice != "" && m.cfg.Clock().Sub(m.saidAt) >= noticeTime {
+		m.notice, m.dirty = "", true
+	}
+}
 
 // tooSmall says whether the terminal has room for any screen.
 func (m *model) tooSmall() bool { return m.w < minWidth || m.h < minHeight }
@@ -387,7 +407,7 @@ func (m *model) onKey(k tea.KeyMsg) tea.Cmd {
 		return m.top().key(m, a, k)
 	}
 	m.notice = ""
-	if m.tooSmall() && m.dialog == nil && a != keymap.Leave && a != keymap.Suspend {
+	if m.tooSmall() && m.dialog == nil && a != keymap.Quit && a != keymap.Leave && a != keymap.Suspend {
 		return nil // what cannot be seen must not act
 	}
 	switch {
@@ -421,12 +441,17 @@ func (m *model) onKey(k tea.KeyMsg) tea.Cmd {
 		return tea.ClearScreen
 	case keymap.Suspend:
 		return tea.Suspend
+	case keymap.Leave:
+		if len(m.screens) == 1 || m.tooSmall() {
+			return m.leave()
+		}
+		fallthrough
 	case keymap.Back:
 		if b, ok := m.top().(backer); !ok || !b.back() {
 			m.pop()
 		}
 		return nil
-	case keymap.Leave:
+	case keymap.Quit:
 		return m.leave()
 	}
 	return m.top().key(m, a, k)

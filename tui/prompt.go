@@ -19,10 +19,12 @@ type prompt struct {
 	typed func(value string) // called with every change; may be nil
 }
 
-// dialog asks one question.
+// dialog asks one question. Its command, which may be empty, is for copying: no
+// border breaks it, so that a terminal selects it whole however long it is.
 type dialog struct {
 	title   string
 	lines   []string
+	command string
 	answers []answer
 }
 
@@ -105,8 +107,22 @@ func (m *model) drawDialog(c canvas.Canvas) {
 	for _, l := range d.lines {
 		lines = append(lines, text.Wrap(l, width-4)...)
 	}
+	var command []string // below the box, when it is too long for a row of it
+	if wide := text.Width(d.command); wide > width-4 {
+		command = cells(d.command, w)
+	} else if wide > 0 {
+		lines = append(lines, d.command)
+	}
 	height := min(h, len(lines)+len(d.answers)+4)
-	r := canvas.Rect{X: (w - width) / 2, Y: max(0, (h-height)/2), W: width, H: height}
+	r := canvas.Rect{X: (w - width) / 2, Y: max(0, (h-height-len(command))/2), W: width, H: height}
+	if len(command) > 0 {
+		rows := canvas.Rect{X: 0, Y: min(r.Y+r.H, h-len(command)), W: w, H: len(command)}
+		r.Y = max(0, rows.Y-r.H)
+		c.Fill(rows, ' ', canvas.Style{})
+		for i, l := range command {
+			c.Put(0, rows.Y+i, l, canvas.Fg(canvas.Title).With(canvas.Bold))
+		}
+	}
 	c.Fill(r, ' ', canvas.Style{})
 	in := c.Frame(r, canvas.Double, d.title, "", canvas.Fg(canvas.Focus), canvas.Fg(canvas.Title).With(canvas.Bold))
 	y := in.Y
@@ -120,4 +136,22 @@ func (m *model) drawDialog(c canvas.Canvas) {
 		c.PutFit(max(x+2, in.X+8), y, in.W-8, a.word, canvas.Fg(canvas.Text))
 		y++
 	}
+}
+
+// cells breaks s at the screen's edge, where a terminal joins what it selects:
+// never at a word.
+func cells(s string, w int) []string {
+	var rows []string
+	row, used := "", 0
+	for _, r := range s {
+		n := text.Width(string(r))
+		if used+n > w && row != "" {
+			rows, row, used = append(rows, row), "", 0
+		}
+		row, used = row+string(r), used+n
+	}
+	if row != "" {
+		rows = append(rows, row)
+	}
+	return rows
 }

@@ -27,6 +27,7 @@ const (
 type seatScreen struct {
 	*heat
 	focus   seatPane
+	was     seatPane // the pane on the right that had the focus last
 	zoom    bool
 	rung    int // chosen on the ladder
 	action  int // chosen action plus one; 0 follows the newest
@@ -211,11 +212,14 @@ func (s *seatScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 	}
 	seat := s.chosen()
 	switch a {
-	case keymap.NextPane, keymap.Right:
+	case keymap.NextPane:
 		s.focus = (s.focus + 1) % paneCount
 		return nil
-	case keymap.PrevPane, keymap.Left:
+	case keymap.PrevPane:
 		s.focus = (s.focus + paneCount - 1) % paneCount
+		return nil
+	case keymap.Right, keymap.Left:
+		s.sideways(a == keymap.Right)
 		return nil
 	case keymap.ZoomIn:
 		s.zoom = true
@@ -252,6 +256,20 @@ func (s *seatScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 		return cmd
 	}
 	return s.act(m, a)
+}
+
+// sideways moves the focus to the pane that lies there, and not around: the ladder
+// is on the left, the actions above the console on the right.
+func (s *seatScreen) sideways(right bool) {
+	switch {
+	case !right:
+		if s.focus != paneLadder {
+			s.was = s.focus
+		}
+		s.focus = paneLadder
+	case s.focus == paneLadder:
+		s.focus = max(s.was, paneActions)
+	}
 }
 
 func (s *seatScreen) back() bool {

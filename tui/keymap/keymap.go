@@ -49,6 +49,7 @@ const (
 	Open       Action = "open"
 	Back       Action = "back"
 	Leave      Action = "leave"
+	Quit       Action = "quit"
 	Find       Action = "find"
 	FindNext   Action = "find-next"
 	FindPrev   Action = "find-prev"
@@ -192,7 +193,8 @@ func defaults() []Binding {
 		{Mouse, Always, []string{"m"}, "mouse", "mouse on or off (off: the terminal selects text)"},
 		{Redraw, Always, []string{"ctrl+l"}, "redraw", "draw the screen anew"},
 		{Suspend, Always, []string{"ctrl+z"}, "suspend", "suspend to the shell"},
-		{Leave, Always, []string{"q", "ctrl+c"}, "leave", "leave; a live heat asks once"},
+		{Leave, Always, []string{"q"}, "leave", "back; on the first screen leave; a live heat asks once"},
+		{Quit, Always, []string{"ctrl+c"}, "leave", "leave from anywhere; a live heat asks once"},
 	}
 }
 

@@ -1,0 +1,227 @@
+package register
+
+import (
+	"fmt"
+	"strings"
+
+	"refbox/engine/register"
+	"refbox/engine/text"
+	"refbox/tui/canvas"
+)
+
+// mark is how a state is shown: a shape and a word first, a colour second.
+type mark struct {
+	shape rune
+	word  string
+	style canvas.Style
+}
+
+func outcomeMark(o register.Outcome) mark {
+	switch o {
+	case register.Writable:
+		return mark{'●', "write", canvas.Fg(canvas.Ok)}
+	case register.ReadOnly:
+		return mark{'◐', "read", canvas.Fg(canvas.Accent)}
+	case register.RestoreRequired:
+		return mark{'↶', "restore", canvas.Fg(canvas.Warn)}
+	}
+	return mark{'✗', "lost", canvas.Fg(canvas.Bad)}
+}
+
+func severityMark(s register.Severity) mark {
+	switch s {
+	case register.Gap:
+		return mark{'✗', "gap", canvas.Fg(canvas.Bad)}
+	case register.IsAccepted:
+		return mark{'○', "accepted", canvas.Fg(canvas.Warn)}
+	}
+	return mark{'·', "note", canvas.Fg(canvas.Dim)}
+}
+
+func statusMark(running bool) mark {
+	if running {
+		return mark{'●', "running", canvas.Fg(canvas.Ok)}
+	}
+	return mark{'○', "planned", canvas.Fg(canvas.Warn)}
+}
+
+func drillMark(o register.DrillOutcome) mark {
+	switch o {
+	case register.Pass:
+		return mark{'✓', "pass", canvas.Fg(canvas.Ok)}
+	case register.Partial:
+		return mark{'◐', "partial", canvas.Fg(canvas.Warn)}
+	}
+	return mark{'✗', "fail", canvas.Fg(canvas.Bad)}
+}
+
+// meets is a value held against what is declared for it.
+func meets(ok bool) mark {
+	if ok {
+		return mark{'✓', "", canvas.Fg(canvas.Ok)}
+	}
+	return mark{'✗', "", canvas.Fg(canvas.Bad)}
+}
+
+func postureWord(p register.Posture) string {
+	if p == register.TargetPosture {
+		return "planned"
+	}
+	return "today"
+}
+
+var (
+	plain = canvas.Fg(canvas.Text)
+	dim   = canvas.Fg(canvas.Dim)
+	title = canvas.Fg(canvas.Title).With(canvas.Bold)
+	loud  = canvas.Fg(canvas.Accent).With(canvas.Bold)
+	alarm = canvas.Fg(canvas.Bad)
+)
+
+// seg is a piece of a line.
+type seg struct {
+	text  string
+	style canvas.Style
+}
+
+// line is a line of a pane, safe to draw.
+type line struct {
+	segs []seg
+	// ask are the rules that x explains on this line.
+	ask []register.Code
+	// heading: [ and ] go there.
+	heading bool
+}
+
+// page gathers lines of at most width cells; what does not fit is wrapped.
+type page struct {
+	width int
+	lines []line
+	ask   []register.Code
+}
+
+func (p *page) blank() {
+	if len(p.lines) > 0 {
+		p.lines = append(p.lines, line{})
+	}
+}
+
+func (p *page) heading(s string) {
+	p.blank()
+	p.lines = append(p.lines, line{segs: []seg{{text.Line(s), title}}, heading: true, ask: p.ask})
+}
+
+// row is a line of pieces, cut where it is too long.
+func (p *page) row(segs ...seg) {
+	for i := range segs {
+		segs[i].text = text.Line(segs[i].text)
+	}
+	p.lines = append(p.lines, line{segs: segs, ask: p.ask})
+}
+
+// say wraps a text below a label of n cells.
+func (p *page) say(label string, n int, st canvas.Style, format string, a ...any) {
+	s := fmt.Sprintf(format, a...)
+	for i, l := range text.Wrap(text.Block(s), max(8, p.width-n)) {
+		if i > 0 {
+			label = ""
+		}
+		segs := []seg{{l, st}}
+		if n > 0 {
+			segs = []seg{{text.Pad(text.Truncate(text.Line(label), n-1, text.Ellipsis), n), dim}, {l, st}}
+		}
+		p.lines = append(p.lines, line{segs: segs, ask: p.ask})
+	}
+}
+
+// steps are numbered lines.
+func (p *page) steps(list []string) {
+	for i, s := range list {
+		p.say(fmt.Sprintf("%3d", i+1), 5, plain, "%s", s)
+	}
+}
+
+func (l *line) draw(c canvas.Canvas, x, y, w int) {
+	end := x + w
+	for _, s := range l.segs {
+		if x >= end {
+			return
+		}
+		x = c.PutFit(x, y, end-x, s.text, s.style)
+	}
+}
+
+// plainText is the line's text, for the clipboard.
+func (l *line) plainText() string {
+	var b strings.Builder
+	for _, s := range l.segs {
+		b.WriteString(s.text)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// scroll is a place in a list that is longer than its window.
+type scroll struct {
+	at, top int
+}
+
+// settle keeps the place within n rows, and the window of h rows around it.
+func (s *scroll) settle(n, h int) {
+	s.at = max(0, min(s.at, n-1))
+	if s.at < s.top {
+		s.top = s.at
+	}
+	if s.at >= s.top+h {
+		s.top = s.at - h + 1
+	}
+	s.top = max(0, min(s.top, n-h))
+}
+
+// outline is how a pane shows whether it has the focus.
+func outline(focused bool) (canvas.Outline, canvas.Style) {
+	if focused {
+		return canvas.Heavy, canvas.Fg(canvas.Focus)
+	}
+	return canvas.Rounded, canvas.Fg(canvas.Border)
+}
+
+// frame draws a pane's outline and returns its inside, one cell free on both
+// sides.
+func frame(c canvas.Canvas, r canvas.Rect, focused bool, name, note string) canvas.Canvas {
+	o, st := outline(focused)
+	in := c.Frame(r, o, text.Line(name), text.Line(note), st, title)
+	return c.Sub(in)
+}
+
+// chosen shows row y as the selected one, also without colour; faint where the
+// pane has not the focus.
+func chosen(c canvas.Canvas, y int, focused bool) {
+	w, _ := c.Size()
+	if !focused {
+		c.Set(0, y, '▏', dim)
+		return
+	}
+	c.Restyle(canvas.Rect{Y: y, W: w, H: 1}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
+	c.Set(0, y, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
+}
+
+// below says on the lower side of a pane how much more there is.
+func below(c canvas.Canvas, r canvas.Rect, n int) {
+	if n > 0 {
+		c.PutRight(r.X+r.W-2, r.Y+r.H-1, 16, fmt.Sprintf(" %d more ↓ ", n), canvas.Fg(canvas.Key))
+	}
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

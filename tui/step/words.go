@@ -1,0 +1,209 @@
+package step
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"refbox/engine/analysis"
+	"refbox/engine/transcript"
+	"refbox/tui/canvas"
+)
+
+// sign is how something is shown: a shape and a word first, a colour second.
+type sign struct {
+	shape rune
+	word  string
+	style canvas.Style
+}
+
+// signOf shows what a step was: by its effects where it was an action that has
+// been judged, else by its kind.
+func signOf(h transcript.Head, kind analysis.Kind) sign {
+	switch kind {
+	case analysis.Discovery:
+		return sign{'◦', "discovery", canvas.Fg(canvas.Dim)}
+	case analysis.Mutation:
+		return sign{'✎', "mutation", canvas.Fg(canvas.Warn)}
+	case analysis.Lifecycle:
+		return sign{'↻', "lifecycle", canvas.Fg(canvas.Worker)}
+	case analysis.Validation:
+		return sign{'≡', "validation", canvas.Fg(canvas.Service)}
+	}
+	switch h.Kind {
+	case transcript.Message:
+		switch h.Actor {
+		case transcript.User:
+			return sign{'»', "user", canvas.Fg(canvas.Accent)}
+		case transcript.Agent:
+			return sign{'«', "says", canvas.Fg(canvas.Title)}
+		}
+		return sign{'·', "says", canvas.Fg(canvas.Text)}
+	case transcript.Thinking:
+		return sign{'≈', "reasoning", canvas.Fg(canvas.Dim)}
+	case transcript.ToolCall:
+		return sign{'○', classWord(h.Class), canvas.Fg(canvas.Text)}
+	case transcript.Output:
+		return sign{'▪', "output", canvas.Fg(canvas.Dim)}
+	case transcript.State:
+		return sign{'·', "state", canvas.Fg(canvas.Dim)}
+	case transcript.Lifecycle:
+		return sign{'■', "session", canvas.Fg(canvas.Dim)}
+	case transcript.Marker:
+		return sign{'●', "marker", canvas.Fg(canvas.Focus)}
+	}
+	return sign{'?', "unknown", canvas.Fg(canvas.Dim)}
+}
+
+func classWord(c transcript.Class) string {
+	switch c {
+	case transcript.NoClass, transcript.Other:
+		return "tool"
+	case transcript.Shell:
+		return "command"
+	case transcript.Delegate:
+		return "sub-agent"
+	}
+	return c.String()
+}
+
+func outcomeSign(o transcript.Outcome) sign {
+	switch o {
+	case transcript.Done:
+		return sign{'·', "done", canvas.Fg(canvas.Dim)}
+	case transcript.Succeeded:
+		return sign{'✓', "ok", canvas.Fg(canvas.Ok)}
+	case transcript.Failed:
+		return sign{'✗', "failed", canvas.Fg(canvas.Bad)}
+	case transcript.TimedOut:
+		return sign{'⌀', "timeout", canvas.Fg(canvas.Bad)}
+	case transcript.Cancelled:
+		return sign{'−', "cancelled", canvas.Fg(canvas.Warn)}
+	case transcript.Unfinished:
+		return sign{'…', "unfinished", canvas.Fg(canvas.Warn)}
+	}
+	return sign{' ', "", canvas.Style{}}
+}
+
+var flagWords = []struct {
+	flag transcript.Flags
+	word string
+}{
+	{transcript.Private, "private reasoning"}, {transcript.Encrypted, "encrypted"}, {transcript.Copied, "copied from an earlier context"},
+	{transcript.Duplicate, "a duplicate"}, {transcript.Damaged, "damaged"}, {transcript.Giant, "a giant record"},
+	{transcript.Compacted, "output dropped later by the harness"}, {transcript.ReadOnly, "read-only, says the harness"},
+	{transcript.Sidechain, "of a sub-agent"}, {transcript.OutOfOrder, "out of order"}, {transcript.Anomalous, "has findings"},
+	{transcript.Truncated, "output truncated by the harness"},
+}
+
+func flagList(f transcript.Flags) string {
+	var out []string
+	for _, w := range flagWords {
+		if f&w.flag != 0 {
+			out = append(out, w.word)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// clockText is an instant as mm:ss.t, or h:mm:ss from an hour on; it takes eight
+// cells for a hundred hours.
+func clockText(ms int64) string {
+	if ms < 0 {
+		return "−" + clockText(-ms)
+	}
+	s := ms / 1000
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%02d:%02d.%d", s/60, s%60, ms/100%10)
+}
+
+// took is a duration in the shortest form that says enough.
+func took(ms int64) string {
+	switch {
+	case ms < 0:
+		return ""
+	case ms < 1000:
+		return strconv.FormatInt(ms, 10) + "ms"
+	case ms < 60_000:
+		return fmt.Sprintf("%.1fs", float64(ms)/1000)
+	case ms < 3_600_000:
+		return fmt.Sprintf("%dm%02ds", ms/60_000, ms/1000%60)
+	}
+	return fmt.Sprintf("%dh%02dm", ms/3_600_000, ms/60_000%60)
+}
+
+// size is a number of bytes.
+func size(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1000_000:
+		return fmt.Sprintf("%.1f KB", float64(n)/1e3)
+	case n < 1000_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
+}
+
+// count is a number with its thousands apart.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	from := 1
+	if n < 0 {
+		from = 2
+	}
+	for i := len(s) - 3; i >= from; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// short is a number of tokens in a few cells.
+func short(n int64) string {
+	switch {
+	case n < 10_000:
+		return count(n)
+	case n < 1000_000:
+		return fmt.Sprintf("%.1fk", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.2fM", float64(n)/1e6)
+}
+
+// dollars is money; a tenth of a cent counts in a step.
+func dollars(micro int64) string {
+	if micro < 1_000_000 {
+		return fmt.Sprintf("$%.4f", float64(micro)/1e6)
+	}
+	return fmt.Sprintf("$%.2f", float64(micro)/1e6)
+}
+
+// usageLine tells figures that are recorded, and leaves out the others.
+func usageLine(u transcript.Usage, number func(int64) string) string {
+	var out []string
+	say := func(word string, n *int64) {
+		if n != nil {
+			out = append(out, word+" "+number(*n))
+		}
+	}
+	say("in", u.Input)
+	if u.CacheRead != nil && *u.CacheRead > 0 {
+		out = append(out, "of it cached "+number(*u.CacheRead))
+	}
+	say("out", u.Output)
+	if u.Reasoning != nil && *u.Reasoning > 0 {
+		out = append(out, "of it reasoning "+number(*u.Reasoning))
+	}
+	if u.CostMicroUSD != nil {
+		out = append(out, dollars(*u.CostMicroUSD))
+	}
+	return strings.Join(out, "  ")
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return count(int64(n)) + " " + word + "s"
+}
