@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -141,9 +142,17 @@ func printRecordings(a *app, list []recording.Summary) error {
 		_, err := fmt.Fprintln(a.out, "no recordings; refbox run makes one")
 		return err
 	}
-	widths := make([]int, len(rows[0]))
+	return printRows(a.out, rows)
+}
+
+// printRows prints rows of cells in columns.
+func printRows(w io.Writer, rows [][]string) error {
+	var widths []int
 	for _, row := range rows {
 		for i, s := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
 			widths[i] = max(widths[i], text.Width(s))
 		}
 	}
@@ -153,7 +162,7 @@ func printRecordings(a *app, list []recording.Summary) error {
 			b.WriteString(text.Pad(s, widths[i]))
 			b.WriteString("  ")
 		}
-		if _, err := fmt.Fprintln(a.out, strings.TrimRight(b.String(), " ")); err != nil {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
 			return err
 		}
 	}
