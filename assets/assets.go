@@ -9,6 +9,13 @@ import (
 //go:embed all:arenas
 var arenas embed.FS
 
+//go:embed register/example.toml
+var register []byte
+
+// Register is the example of a datastore register, in TOML; the caller leaves it
+// as it is.
+func Register() []byte { return register }
+
 // Arenas holds one folder per bundled arena package, named by the arena's id.
 func Arenas() fs.FS {
 	sub, err := fs.Sub(arenas, "arenas")

@@ -32,10 +32,10 @@ their copies are; refbox derives recovery points, what becomes of each store in
 each scenario, and what is wrong. Registers are JSON, TOML or YAML.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError("register takes a command: init, check, derive, explain, plan or diff\ntry: refbox register --help")
+			return usageError("register takes a command: show, init, check, derive, explain, plan or diff\ntry: refbox register --help")
 		},
 	}
-	c.AddCommand(registerCheck(a), registerDerive(a), registerExplain(a), registerPlan(a), registerDiff(a), registerInit(a))
+	c.AddCommand(registerCheck(a), registerDerive(a), registerExplain(a), registerPlan(a), registerDiff(a), registerInit(a), registerShow(a))
 	return c
 }
 

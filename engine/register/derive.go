@@ -41,6 +41,23 @@ func (d *Document) Encode() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
+// Cell is the cell of a store and a scenario, by their places in the document;
+// nil where there is none. The matrix holds one posture after the other, and in
+// each the stores with their scenarios.
+func (d *Document) Cell(p Posture, store, scenario int) *Cell {
+	if store < 0 || scenario < 0 || store >= len(d.Stores) || scenario >= len(d.Scenarios) {
+		return nil
+	}
+	i := store*len(d.Scenarios) + scenario
+	if p == CurrentPosture {
+		i += len(d.Stores) * len(d.Scenarios)
+	}
+	if i >= len(d.Matrix) {
+		return nil
+	}
+	return &d.Matrix[i]
+}
+
 // model is a document while it is derived, with every reference resolved.
 type model struct {
 	out     *Document

@@ -183,3 +183,24 @@ func (v *storeView) reached(c *copyView, scenario, side int, posture Posture) Re
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
+
+// Estate are the facts that the register was derived with.
+func (e *Explainer) Estate() *Estate { return e.m.estate }
+
+// On is the day of evaluation.
+func (e *Explainer) On() Date { return e.m.on }
+
+// Profile is the rules that were used.
+func (e *Explainer) Profile() Profile { return e.m.profile }
+
+// Assuming derives the register as it would be; e stays as it is. What the
+// register does not have is an error. It may run while e answers questions.
+func (e *Explainer) Assuming(w WhatIf) (*Explainer, error) {
+	doc, err := w.Apply(e.m.out)
+	if err != nil {
+		return nil, err
+	}
+	out := NewExplainer(doc, e.m.estate, e.m.on, e.m.profile)
+	out.m.out.Source, out.m.out.Estate = e.m.out.Source, e.m.out.Estate
+	return out, nil
+}

@@ -27,7 +27,7 @@ func cellLines(r *reading, store, scenario, width int) []line {
 	if len(sc.LostNodes) > 0 {
 		lost = strings.Join(sc.LostNodes, ", ")
 	}
-	g.say("lost", 10, plain, "%s", lost)
+	g.say("nodes lost", 12, plain, "%s", lost)
 	g.blank()
 
 	name := 10

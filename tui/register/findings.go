@@ -210,7 +210,7 @@ func (p *findingsPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focus
 		rows, told = h, nil
 	}
 	p.settle(len(list), rows)
-	about := idWidth(r, w)
+	about := max(8, min(w/4, 24)) // for stores' ids
 	for y := 0; y < rows && p.top+y < len(list); y++ {
 		p.drawRow(in, y, &r.rows[list[p.top+y]], about)
 		if p.top+y == p.at {
@@ -225,9 +225,6 @@ func (p *findingsPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focus
 	}
 	below(c, area, len(list)-rows-p.top)
 }
-
-// idWidth is the room for stores' ids in a list of w cells.
-func idWidth(r *reading, w int) int { return max(8, min(w/4, 24)) }
 
 func (p *findingsPane) drawRow(c canvas.Canvas, y int, f *finding, about int) {
 	w, _ := c.Size()

@@ -110,7 +110,7 @@ func (p *matrixPane) height(r *reading) int { return len(p.list(r)) + 4 }
 
 const (
 	minCell = 12 // cursor, shape, "restore", the other sides
-	maxCell = 20
+	maxCell = 18
 )
 
 func (p *matrixPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, posture register.Posture, focused bool) {
@@ -196,6 +196,22 @@ func (p *matrixPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, posture
 		}
 	}
 	below(c, area, len(list)-rows-p.top)
+	legend(c, area)
+}
+
+// legend says on the lower side what a cell shows.
+func legend(c canvas.Canvas, area canvas.Rect) {
+	x, y := area.X+2, area.Y+area.H-1
+	const says = " the operator's side, then the others: "
+	if area.W < text.Width(says)+56 {
+		return
+	}
+	x = c.Put(x, y, says, dim)
+	for _, o := range []register.Outcome{register.Writable, register.ReadOnly, register.RestoreRequired, register.Lost} {
+		m := outcomeMark(o)
+		c.Set(x, y, m.shape, m.style)
+		x = c.Put(x+1, y, " "+m.word+" ", dim)
+	}
 }
 
 // layOut chooses the width of a column and returns that of the labels.
@@ -255,40 +271,44 @@ func turn(was, now *register.Cell) (rune, string) {
 	return '≠', "other"
 }
 
-// drawCell draws the operator's outcome, its time where there is room, and at
-// the right end the outcomes of the other sides.
+// drawCell draws the operator's outcome, its time where there is room, then the
+// outcomes of the other sides, and how it differs from what it was.
 func drawCell(c canvas.Canvas, cell, was *register.Cell) {
 	if cell == nil {
 		return
 	}
 	w, _ := c.Size()
-	end := w
-	if was != nil {
-		sign, _ := turn(was, cell)
-		c.Set(w-1, 0, sign, loud)
-		end--
+	others := len(cell.Partitions) - 1
+	room := w - 1 - others // for the operator's own
+	if others > 0 {
+		room--
 	}
-	for i := len(cell.Partitions) - 1; i >= 0 && end > 5; i-- {
-		if p := cell.Partitions[i]; !p.Operator {
-			m := outcomeMark(p.Outcome)
-			end--
-			c.Set(end, 0, m.shape, m.style)
-		}
+	if was != nil {
+		room--
 	}
 	m := outcomeMark(cell.Outcome)
 	c.Set(1, 0, m.shape, m.style.With(canvas.Bold))
-	x := c.PutFit(3, 0, end-3, m.word, m.style)
+	x := c.PutFit(3, 0, max(4, room-2), m.word, m.style)
 	if cell.Minutes != nil {
-		if s := register.Span(cell.Minutes); x+1+text.Width(s) < end {
-			c.Put(x+1, 0, s, dim)
+		if s := register.Span(cell.Minutes); x+1+text.Width(s) <= room+1 {
+			x = c.Put(x+1, 0, s, dim)
 		}
 	}
-	if cell.ConcurrentWriters > 1 && x+2 < end {
-		c.Put(x+1, 0, "‖", alarm) // two sides write at once
+	x++
+	for i := range cell.Partitions {
+		if p := &cell.Partitions[i]; !p.Operator {
+			m := outcomeMark(p.Outcome)
+			c.Set(x, 0, m.shape, m.style)
+			x++
+		}
+	}
+	if was != nil {
+		sign, _ := turn(was, cell)
+		c.Set(min(x, w-1), 0, sign, loud)
 	}
 }
 
-// key moves in the matrix; false for what it does not know.
+// move moves the choice; the caller keeps it within the matrix.
 func (p *matrixPane) move(down, right int) {
 	p.at += down
 	p.scenario.at += right

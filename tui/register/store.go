@@ -240,7 +240,7 @@ func (p *page) copies(r *reading, s *register.Store) {
 		p.row(segs...)
 		where := "in the home domain"
 		switch {
-		case c.OffDomain && s.Design.HasOffsite && r.offsite(c.Domain):
+		case c.OffDomain && r.offsite(c.Domain):
 			where = "off-site"
 		case c.OffDomain:
 			where = "another domain"
