@@ -45,12 +45,13 @@ func (h *heat) start() tea.Cmd {
 	return safe(func() tea.Msg {
 		report := rec.Check(ctx)
 		told, err := rec.Activities(ctx)
+		reported := reportedPicture(rec)
 		if ctx.Err() != nil {
 			return nil
 		}
 		return doneMsg{err: err, then: func(*model) tea.Cmd {
 			h.checked(report)
-			h.told = told
+			h.told, h.reported = told, reported
 			return nil
 		}}
 	})
@@ -89,5 +90,6 @@ func (h *heat) verify() tea.Cmd {
 // readNow does what start does, at once.
 func (h *heat) readNow(ctx context.Context) {
 	h.checked(h.rec.Check(ctx))
+	h.reported = reportedPicture(h.rec)
 	h.told, _ = h.rec.Activities(ctx) //nolint:errcheck // without it there are no actions to show
 }

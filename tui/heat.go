@@ -52,6 +52,7 @@ type heat struct {
 	reportAt  time.Time
 	verifying bool
 	told      map[string]*recording.Activity // by territory
+	reported  *arena.Visualization           // of a report without a manifest
 
 	ghost    *ghost // runs behind; nil for none
 	words    string // that were searched for last

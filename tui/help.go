@@ -127,6 +127,9 @@ func (s *helpScreen) drawLegend(c canvas.Canvas) int {
 		x = c.Put(x+2, y, m.word, canvas.Fg(canvas.Text)) + 2
 	}
 	y += 2
+	c.Put(2, y, "✓ preserved", canvas.Fg(canvas.Ok).With(canvas.Bold))
+	c.PutFit(14, y, w-15, "kept as it failed, not healthy", canvas.Fg(canvas.Text))
+	y++
 	y += topology.DrawLegend(c, canvas.Rect{X: 2, Y: y, W: w - 3, H: 20}) + 1
 	for _, l := range []struct {
 		sign rune
@@ -138,6 +141,8 @@ func (s *helpScreen) drawLegend(c canvas.Canvas) int {
 		{'┄', canvas.Fg(canvas.Bad), "a run of equal failures"},
 		{'⚔', canvas.Fg(canvas.Warn), "the referee attacked a claim"},
 		{'↶', canvas.Fg(canvas.Bad), "a milestone was revoked"},
+		{noteSign, canvas.Fg(canvas.Accent), "an operator's note"},
+		{rulingSign, canvas.Fg(canvas.Warn), "a referee's ruling"},
 		{'·', canvas.Fg(canvas.Dim), "a pass later in the recording"},
 		{'▲', canvas.Fg(canvas.Focus), "the playhead"},
 		{'○', canvas.Fg(canvas.Text), "below a lane: a pass of the heat behind, −1.5 s: sooner than it"},

@@ -108,6 +108,9 @@ func (h *heat) drawRungList(c canvas.Canvas, seat *world.Seat) {
 	for y := 0; y < rows && y < len(rungs); y++ {
 		h.drawRung(c, y, names, rungs[y])
 	}
+	if rows > len(rungs) {
+		c.PutFit(1, rows-1, w-2, "this recording names no topology", canvas.Fg(canvas.Dim))
+	}
 }
 
 // rungNames is the width of the column of names, in w columns.

@@ -52,7 +52,11 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 		}
 		c.PutFit(1, y, names, s.ID, st)
 		h.drawLane(c.Sub(canvas.Rect{X: left, Y: y, W: right - left, H: 1}), s, end)
-		c.PutRight(w-1, y, 5, fmt.Sprint(s.Points), canvas.Fg(canvas.Title))
+		score := s.Points
+		if conquest(s) {
+			score = s.Resources
+		}
+		c.PutRight(w-1, y, 5, fmt.Sprint(score), canvas.Fg(canvas.Title))
 		if i < len(rivals) {
 			h.drawGhost(c, y+1, names, left, right, rivals[i], end)
 		}
@@ -120,6 +124,11 @@ func (h *heat) drawLane(c canvas.Canvas, s *world.Seat, end uint64) {
 	if s.DurableAtMS != nil {
 		c.Set(column(*s.DurableAtMS, end, w), 0, '★', canvas.Fg(canvas.Ok).With(canvas.Bold))
 	}
+	for _, r := range h.world.Rulings.All() {
+		if r.Territory == s.ID {
+			c.Set(column(r.MS, end, w), 0, rulingSign, canvas.Fg(canvas.Warn).With(canvas.Bold))
+		}
+	}
 	if s.Unavailable != nil {
 		c.Set(column(s.Unavailable.MS, end, w), 0, '✗', canvas.Fg(canvas.Bad))
 	}
@@ -140,6 +149,12 @@ func (h *heat) drawAxis(c canvas.Canvas, left, right int, end uint64) {
 	lane := min(right, stop-1) - left
 	c.HLine(left, 0, lane, '─', dim)
 	c.Put(stop, 0, total, dim)
+	for _, r := range h.remarks() {
+		if r.territory == "" {
+			sign, st := r.sign()
+			c.Set(left+column(r.ms, end, right-left), 0, sign, st)
+		}
+	}
 	// The playhead stands under the lanes' cells, which end at right.
 	x := min(left+column(h.now, end, right-left), left+lane-1)
 	label := " " + clock(h.now) + " "

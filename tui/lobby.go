@@ -368,7 +368,7 @@ func (l *lobby) drawAbout(c canvas.Canvas, it item) {
 func (l *lobby) layout(m *arena.Manifest, w, h int) topology.Layout {
 	key := lobbyLayout{m, w, h}
 	if l.laid.key != key {
-		l.laid.key, l.laid.layout = key, topology.Compute(graphOf(m), w, h)
+		l.laid.key, l.laid.layout = key, topology.Compute(graphOf(m.Topology()), w, h)
 	}
 	return l.laid.layout
 }

@@ -43,6 +43,11 @@ func (o *overview) draw(c canvas.Canvas) {
 	}
 	lanes++
 	low, top := c.Bounds().CutBottom(lanes)
+	if all := o.remarks(); len(all) > 0 && h >= 16 {
+		var row canvas.Rect
+		row, top = top.CutBottom(1)
+		o.drawRemark(c.Sub(row), all)
+	}
 	o.drawSeats(c, top)
 	o.drawLanes(c.Sub(low))
 }

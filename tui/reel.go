@@ -1,10 +1,14 @@
 package tui
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"refbox/engine/arena"
 	"refbox/engine/recording"
+	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/term"
@@ -157,11 +161,17 @@ func (h *heat) drawConsole(c canvas.Canvas, seat *world.Seat, machine string, up
 	return r.screen.Draw(c, up, h.attached != nil && h.attached.territory == seat.ID)
 }
 
+// roomyTopology is the width from which a picture can spare its edges.
+const roomyTopology = 60
+
 // drawTopology draws the arena's graph with the states that the seat's
 // milestones give its nodes, laid out for width columns.
 func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat, width int) {
 	_, rows := c.Size()
-	w := width
+	w, margin := width, 0
+	if w >= roomyTopology { // boxes don't touch the pane's frame
+		w, margin = w-2, 1
+	}
 	if !h.hasTopology() {
 		h.drawRungList(c, seat)
 		return
@@ -172,21 +182,76 @@ func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat, width int) {
 		if len(h.layouts) > 32 {
 			h.layouts = map[layoutKey]topology.Layout{}
 		}
-		l = topology.Compute(graphOf(h.manifest), w, rows)
+		l = topology.Compute(graphOf(*h.picture()), w, rows)
 		h.layouts[key] = l
 	}
-	topology.Draw(c, canvas.Rect{W: w, H: rows}, l, h.nodeStates(seat))
+	topology.Draw(c, canvas.Rect{X: margin, W: w, H: rows}, l, h.nodeStates(seat))
 }
 
-func (h *heat) hasTopology() bool {
-	return h.manifest != nil && h.manifest.Visualization != nil && len(h.manifest.Topology().Nodes) > 0
+// picture is the arena's graph: of the manifest, or of a report without one; nil
+// when the recording has none.
+func (h *heat) picture() *arena.Visualization {
+	if h.manifest != nil && h.manifest.Visualization != nil {
+		return h.manifest.Visualization
+	}
+	return h.reported
 }
 
-func graphOf(m *arena.Manifest) topology.Graph {
-	v := m.Topology()
+func (h *heat) hasTopology() bool { return h.picture() != nil && len(h.picture().Nodes) > 0 }
+
+// reportedPicture is the graph that a match-report.json carries, for a heat that
+// has no manifest; nil for none.
+func reportedPicture(rec *recording.Recording) *arena.Visualization {
+	if rec.Manifest() != nil {
+		return nil
+	}
+	data, err := rec.File("match-report.json")
+	if err != nil {
+		return nil
+	}
+	var r struct {
+		Visualization *arena.Visualization `json:"visualization"`
+	}
+	if json.Unmarshal(data, &r) != nil || r.Visualization == nil || len(r.Visualization.Nodes) > maxNodes || len(r.Visualization.Links) > maxNodes {
+		return nil
+	}
+	for i := range r.Visualization.Nodes {
+		n := &r.Visualization.Nodes[i]
+		n.DisplayName = text.Line(n.DisplayName)
+	}
+	for i := range r.Visualization.Links {
+		if l := &r.Visualization.Links[i]; l.Label != nil {
+			*l.Label = text.Line(*l.Label)
+		}
+	}
+	return r.Visualization
+}
+
+// maxNodes bounds a graph that comes from no manifest, which has its own rules.
+const maxNodes = 64
+
+// failureWords are the ones by which a milestone's id tells that it is about
+// something that has failed, and stays so.
+var failureWords = []string{"failed", "dead", "broken", "lost", "crashed", "down"}
+
+// says is what a node says when its milestone has passed, where a tick alone would
+// be read as its health: of failed-primary-preserved "preserved".
+func says(milestone *string) string {
+	if milestone == nil {
+		return ""
+	}
+	words := strings.Split(*milestone, "-")
+	last := len(words) - 1
+	if last < 1 || !slices.ContainsFunc(words[:last], func(w string) bool { return slices.Contains(failureWords, w) }) {
+		return ""
+	}
+	return words[last]
+}
+
+func graphOf(v arena.Visualization) topology.Graph {
 	var g topology.Graph
 	for _, n := range v.Nodes {
-		g.Nodes = append(g.Nodes, topology.Node{ID: n.ID, Name: n.DisplayName, Kind: topology.NodeKind(n.Kind), X: float64(n.X), Y: float64(n.Y)})
+		g.Nodes = append(g.Nodes, topology.Node{ID: n.ID, Name: n.DisplayName, Kind: topology.NodeKind(n.Kind), X: float64(n.X), Y: float64(n.Y), Says: says(n.Milestone)})
 	}
 	for _, l := range v.Links {
 		label := ""
@@ -206,7 +271,7 @@ func (h *heat) nodeStates(seat *world.Seat) map[string]topology.State {
 	}
 	states := map[string]topology.State{}
 	about.nodes = states
-	for _, n := range h.manifest.Topology().Nodes {
+	for _, n := range h.picture().Nodes {
 		if n.Milestone == nil {
 			continue
 		}

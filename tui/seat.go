@@ -79,7 +79,11 @@ func (s *seatScreen) draw(c canvas.Canvas) {
 			s.drawTopology(c.Sub(in), seat, in.W)
 		}
 		s.drawPane(c, ladder, paneLadder, seat)
-		actions, console := right.CutTop(top.H * 2 / 5)
+		rows = top.H * 2 / 5
+		if s.hasStory(seat) && s.deeds(seat).Len() == 0 {
+			rows = 4 // says that there are none, and why
+		}
+		actions, console := right.CutTop(rows)
 		s.drawPane(c, actions, paneActions, seat)
 		s.drawPane(c, console, paneConsole, seat)
 	}
@@ -91,10 +95,17 @@ func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *
 	switch p {
 	case paneLadder:
 		title = "ladder · " + s.seatTitle(s.seat)
+		if conquest(seat) {
+			title = "standing · " + s.seatTitle(s.seat)
+		}
 		note = s.seatNote(seat)
 	case paneActions:
 		title, note = s.actionsTitle(seat), countNote(s.deeds(seat).Len())
 	case paneConsole:
+		if s.hasStory(seat) {
+			title = "story"
+			break
+		}
 		title, note = "console", consoleNote(seat)
 		if ms := s.machinesOf(seat.ID); len(ms) > 1 {
 			title += " " + s.machineName(seat)
@@ -110,8 +121,18 @@ func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *
 	case paneActions:
 		s.drawActionList(in, seat)
 	case paneConsole:
+		if s.hasStory(seat) {
+			s.drawStory(in, seat, "")
+			break
+		}
 		s.drawScrolled(in, seat)
 	}
+}
+
+// hasStory says that the seat's story takes the place of a console: nothing of one
+// was recorded.
+func (s *seatScreen) hasStory(seat *world.Seat) bool {
+	return s.foreign && len(s.machinesOf(seat.ID)) == 0
 }
 
 // drawScrolled draws the console; lines that come while somebody looks at older
@@ -127,6 +148,9 @@ func (s *seatScreen) drawScrolled(c canvas.Canvas, seat *world.Seat) {
 		s.up = max(0, s.up+end-s.end)
 	}
 	s.end = end
+	if w, h := c.Size(); w > 20 {
+		c = c.Sub(canvas.Rect{X: 1, W: w - 2, H: h})
+	}
 	s.up = s.drawConsole(c, seat, machine, s.up)
 }
 

@@ -83,6 +83,9 @@ func (h *heat) drawSeat(c canvas.Canvas, r canvas.Rect, i, width int, focused bo
 	outline, line := focusOutline(focused)
 	inner := frameNoted(c, r, outline, h.seatTitle(i), h.seatNote(seat), line)
 	rungs := len(h.about(seat.ID).rungs)
+	if rungs > 0 && !h.hasTopology() {
+		rungs++ // for the word that there is none
+	}
 	p := splitSeat(inner.H, h.hasTopology(), rungs, h.foreign, !h.foreign || h.tells())
 	y := inner.Y
 	part := func(rows int, title, note string) canvas.Canvas {

@@ -37,6 +37,10 @@ func whyMark(k why.Kind) (rune, canvas.Style) {
 		return '↶', canvas.Fg(canvas.Bad)
 	case why.Attack:
 		return '⚔', canvas.Fg(canvas.Warn)
+	case why.Ruling:
+		return rulingSign, canvas.Fg(canvas.Warn)
+	case why.Note:
+		return noteSign, canvas.Fg(canvas.Accent)
 	case why.End:
 		return '■', canvas.Fg(canvas.Accent)
 	}

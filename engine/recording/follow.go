@@ -88,9 +88,11 @@ type follower struct {
 func (f *follower) run(ctx context.Context) {
 	var notices chan fsnotify.Event
 	var failures chan error
-	if w, err := fsnotify.NewWatcher(); err == nil && f.r.source().root != nil {
-		f.watcher, notices, failures = w, w.Events, w.Errors
-		defer w.Close()
+	if f.r.source().root != nil { // else there is no folder that could grow
+		if w, err := fsnotify.NewWatcher(); err == nil {
+			f.watcher, notices, failures = w, w.Events, w.Errors
+			defer w.Close()
+		}
 	}
 	timer := time.NewTimer(slowPoll)
 	defer timer.Stop()

@@ -50,6 +50,7 @@ const (
 	Limit   Kind = "limit"
 	Fault   Kind = "fault"
 	Ruling  Kind = "ruling"
+	Note    Kind = "note" // of an operator, on the heat as a whole
 	End     Kind = "end"
 )
 
@@ -101,6 +102,9 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 		if r.Territory == "" || r.Territory == territory {
 			e.add(r.MS, r.Index, Ruling, "", "%s ruled %s: %s", r.Author, strings.TrimSpace(r.Ruling+" "+r.Milestone), r.Reason)
 		}
+	}
+	for _, n := range w.Notes.All() {
+		e.add(n.MS, n.Index, Note, "", "%s notes: %s", n.Author, n.Text)
 	}
 	if a := w.Agent(s.Agent); a != nil && a.EndedMS != nil && a.TerminalState != nil {
 		note := ""

@@ -86,6 +86,8 @@ func asciiGlyph(r rune) (byte, bool) {
 		return '=', true
 	case '✎':
 		return '!', true
+	case '§':
+		return '&', true
 	case '±', '≈', '∼':
 		return '~', true
 	case '–', '—', '−', '‐', '‑':

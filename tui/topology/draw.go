@@ -18,6 +18,11 @@ func Draw(c canvas.Canvas, r canvas.Rect, l Layout, states map[string]State) {
 		drawNode(c, l.Form, l.Boxes[i], n, states[n.ID])
 	}
 	drawTees(c, l)
+	for _, t := range l.Says {
+		if s := states[l.Graph.Nodes[t.Node].ID]; s == Healthy {
+			c.Put(t.X, t.Y, t.Text, canvas.Fg(canvas.Ok))
+		}
+	}
 	for _, t := range l.Texts {
 		st := canvas.Fg(canvas.Dim)
 		if t.Link >= 0 {
@@ -209,8 +214,15 @@ func drawNode(c canvas.Canvas, f Form, b Box, n Node, s State) {
 		c.Put(b.X+1, b.Y, " "+n.kindWord()+" ", line)
 		c.Set(b.X+1, b.Y+1, s.Glyph(), s.Style())
 		c.Put(b.X+3, b.Y+1, b.Lines[0], name)
-		if f == Full {
-			c.Put(b.X+3, b.Y+2, s.String(), s.Style())
+		word := s.String()
+		if s == Healthy && n.Says != "" {
+			word = n.Says
+		}
+		switch {
+		case f == Full:
+			c.Put(b.X+3, b.Y+2, word, s.Style())
+		case word == n.Says && word != "":
+			c.Put(b.X+1, b.Y+b.H-1, " "+word+" ", s.Style())
 		}
 		return
 	}

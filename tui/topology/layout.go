@@ -61,6 +61,7 @@ func Compute(g Graph, w, h int) Layout {
 		if len(notes) <= rows {
 			best.addNotes(notes, l.H-rows)
 			best.H = l.H
+			best.placeSayings()
 			return best
 		}
 		if rows > 0 && len(notes) > 2*rows {
@@ -68,7 +69,9 @@ func Compute(g Graph, w, h int) Layout {
 		}
 		rows = len(notes)
 	}
-	return list(l, ends)
+	l = list(l, ends)
+	l.placeSayings()
+	return l
 }
 
 // ends returns the two nodes of each link, -1 where the id is unknown.
@@ -169,9 +172,12 @@ func (a attempt) layout(g Graph, w, h int) (Layout, []Point) {
 		l.Boxes[i].Lines = lines
 		switch a.form {
 		case Full:
-			sizes[i] = Point{max(wide+4, len(n.kindWord())+5, len("verifying")+4), 4}
+			sizes[i] = Point{max(wide+4, len(n.kindWord())+5, len("verifying")+4, text.Width(n.Says)+4), 4}
 		case Boxed:
 			sizes[i] = Point{max(wide+4, len(n.kindWord())+5), 3}
+			if n.Says != "" {
+				sizes[i].X = max(sizes[i].X, text.Width(n.Says)+5)
+			}
 		case Chip:
 			sizes[i] = Point{wide + 4, len(lines)}
 		default:

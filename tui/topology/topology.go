@@ -59,6 +59,9 @@ type Node struct {
 	ID, Name string
 	Kind     NodeKind
 	X, Y     float64
+	// Says is a word in place of "healthy", for a node whose tick would be misread
+	// without it: of an old primary that is kept, not well, "preserved".
+	Says string
 }
 
 // Link is a directed link between two nodes by id.
@@ -241,6 +244,12 @@ type Words struct {
 	Link int // what it is about, -1 for none
 }
 
+// Saying is the place beside a node for what it says when it is healthy.
+type Saying struct {
+	X, Y, Node int
+	Text       string
+}
+
 // Layout is a graph's picture without its states. Boxes and Paths are in the order of
 // the graph's nodes and links.
 type Layout struct {
@@ -250,4 +259,5 @@ type Layout struct {
 	Boxes []Box
 	Paths []Path
 	Texts []Words
+	Says  []Saying
 }

@@ -17,9 +17,9 @@ import (
 func failover() Graph {
 	return Graph{
 		Nodes: []Node{
-			{"client", "Client", Client, 7, 25}, {"router", "Data Router", Proxy, 31, 25},
-			{"old-primary", "Old Primary", Database, 60, 15}, {"replica", "Replica", Database, 84, 43},
-			{"fence", "Write Fence", Service, 58, 70}, {"units", "Service Units", Service, 31, 76}, {"host", "NixOS Host", Host, 84, 79},
+			{"client", "Client", Client, 7, 25, ""}, {"router", "Data Router", Proxy, 31, 25, ""},
+			{"old-primary", "Old Primary", Database, 60, 15, "preserved"}, {"replica", "Replica", Database, 84, 43, ""},
+			{"fence", "Write Fence", Service, 58, 70, ""}, {"units", "Service Units", Service, 31, 76, ""}, {"host", "NixOS Host", Host, 84, 79, ""},
 		},
 		Links: []Link{
 			{"client", "router", Traffic, ""}, {"router", "old-primary", Traffic, ""}, {"router", "replica", Traffic, ""},
@@ -37,7 +37,7 @@ func randomGraph(r *rand.Rand) Graph {
 	var g Graph
 	n := 1 + r.IntN(12)
 	for i := range n {
-		g.Nodes = append(g.Nodes, Node{fmt.Sprint("n", i), names[r.IntN(len(names))], NodeKinds()[r.IntN(8)], float64(r.IntN(101)), float64(r.IntN(101))})
+		g.Nodes = append(g.Nodes, Node{fmt.Sprint("n", i), names[r.IntN(len(names))], NodeKinds()[r.IntN(8)], float64(r.IntN(101)), float64(r.IntN(101)), []string{"", "", "preserved"}[r.IntN(3)]})
 	}
 	for range r.IntN(19) {
 		g.Links = append(g.Links, Link{fmt.Sprint("n", r.IntN(n)), fmt.Sprint("n", r.IntN(n)), LinkKinds()[r.IntN(5)], labels[r.IntN(len(labels))]})
@@ -108,6 +108,28 @@ func check(t *testing.T, l Layout) {
 				fail("the words %q cover others", w.Text)
 			}
 			covered[Point{w.X + x, w.Y}] = true
+		}
+	}
+	lines := map[Point]bool{}
+	for _, p := range l.Paths {
+		for _, c := range p {
+			lines[c] = true
+		}
+	}
+	for _, w := range l.Says {
+		box := canvas.Rect{X: w.X, Y: w.Y, W: text.Width(w.Text), H: 1}
+		if box.Intersect(area) != box {
+			fail("what node %d says is outside", w.Node)
+		}
+		for i, b := range l.Boxes {
+			if box.Overlaps(b.Rect) {
+				fail("what node %d says covers node %d", w.Node, i)
+			}
+		}
+		for x := range box.W {
+			if at := (Point{w.X + x, w.Y}); covered[at] || lines[at] {
+				fail("what node %d says covers something", w.Node)
+			}
 		}
 	}
 	across, down := map[Point]int{}, map[Point]int{}
@@ -369,10 +391,28 @@ func TestArenaOfTheMission(t *testing.T) {
 	}
 	var g Graph
 	for _, n := range a.Visualization.Nodes {
-		g.Nodes = append(g.Nodes, Node{n.ID, n.Name, n.Kind, n.X, n.Y})
+		says := map[string]string{"old-primary": "preserved"}[n.ID] // the screen's part
+		g.Nodes = append(g.Nodes, Node{n.ID, n.Name, n.Kind, n.X, n.Y, says})
 	}
 	g.Links = a.Visualization.Links
 	if got, want := fmt.Sprint(g), fmt.Sprint(failover()); got != want {
 		t.Errorf("the arena's graph is\n%s\nthe tests use\n%s", got, want)
+	}
+}
+
+// A node that is kept, not well, says so beside its tick at every size at which
+// anything is drawn of the arena, and only with the tick.
+func TestSaying(t *testing.T) {
+	for _, size := range [][2]int{{36, 8}, {38, 11}, {60, 16}, {116, 10}, {100, 40}} {
+		l := Compute(failover(), size[0], size[1])
+		check(t, l)
+		for state, want := range map[State]bool{Healthy: true, Failed: false, Pending: false, None: false} {
+			c := canvas.New(size[0], size[1])
+			Draw(c, c.Bounds(), l, map[string]State{"old-primary": state})
+			got := strings.Contains(c.Flatten(canvas.Output{}), "preserved")
+			if got != want {
+				t.Errorf("%v, %s: said %v\n%s", size, state, got, c.Flatten(canvas.Output{}))
+			}
+		}
 	}
 }
