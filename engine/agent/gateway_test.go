@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -151,36 +152,48 @@ func TestSlowClientHoldsTheGuestBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	count := filepath.Join(t.TempDir(), "count")
+	dir := t.TempDir()
+	count := filepath.Join(dir, "count")
+	progress, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer progress.Close()
+	if err := progress.Add(dir); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Start(`i=0; while :; do head -c 1048576 /dev/zero || exit; i=$((i+1)); echo $i >` + count + `; done`); err != nil {
 		t.Fatal(err)
 	}
-	read := func() string { b, _ := os.ReadFile(count); return string(b) }
-	var last string
-	for same := 0; same < 5; { // the writer stands still
-		time.Sleep(100 * time.Millisecond)
-		now := read()
-		if now == last && now != "" {
-			same++
-		} else {
-			same = 0
-		}
-		last = now
-	}
 	var n int
-	fmt.Sscan(last, &n)
+	read := func() {
+		if b, _ := os.ReadFile(count); len(b) > 0 {
+			fmt.Sscan(string(b), &n)
+		}
+	}
+	limit := time.After(30 * time.Second)
+	for still := false; !still || n == 0; { // until the writer stands still
+		select {
+		case <-progress.Events:
+			read()
+			still = false
+		case <-time.After(500 * time.Millisecond):
+			still = true
+		case <-limit:
+			t.Fatalf("the guest has written %d MiB and goes on", n)
+		}
+	}
 	// Two windows of 2 MiB, a pipe, and the sockets' buffers.
 	if n > 32 {
 		t.Fatalf("the guest wrote %d MiB that nobody read", n)
 	}
 	go io.Copy(io.Discard, out)
-	want := n + 64
-	for {
-		fmt.Sscan(read(), &n)
-		if n >= want {
-			break
+	for want := n + 64; n < want; read() {
+		select {
+		case <-progress.Events:
+		case <-limit:
+			t.Fatalf("the guest stands at %d MiB", n)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	s.Close()
 	if f := w.finish(t, 1); f.Exit != nil || f.Detail != "the player ended the session" {
@@ -219,6 +232,11 @@ func TestInteractive(t *testing.T) {
 	screen.expect(t, "Password: ")
 	fmt.Fprint(in, "hunter2\n")
 	screen.expect(t, "len=7")
+	// Asked for in words that nobody foresees, and pasted ahead of the second prompt.
+	fmt.Fprint(in, `stty -echo; printf 'Wie heisst das Wort? '; read x; printf 'Und? '; read y; stty echo; echo len=${#x},${#y}`+"\n")
+	screen.expect(t, "Wort? ")
+	fmt.Fprint(in, "swordfish\ncorrect-horse\n")
+	screen.expect(t, "len=9,13")
 	fmt.Fprint(in, `printf '\033]133;E;false || exit 3\007\033]133;C\007out\n\033]133;D;3\033\\'`+"\n")
 	screen.expect(t, "out")
 	fmt.Fprint(in, "exit 5\n")
@@ -245,8 +263,19 @@ func TestInteractive(t *testing.T) {
 	if c.s.Term != "xterm-256color" || c.s.Width != 80 || c.s.Height != 24 {
 		t.Fatalf("session %+v", c.s)
 	}
-	if got := c.text('i'); strings.Contains(got, "hunter2") || !strings.Contains(got, "stty size") {
-		t.Fatalf("recorded input %q", got)
+	typed, shown := c.text('i'), c.text('o')
+	for _, secret := range []string{"hunter2", "swordfish", "correct-horse"} {
+		if strings.Contains(typed, secret) || strings.Contains(shown, secret) {
+			t.Errorf("%s is recorded: input %q", secret, typed)
+		}
+	}
+	for _, line := range []string{"stty size\r", "exit 5\r"} {
+		if !strings.Contains(typed, line) {
+			t.Errorf("%q is not recorded: input %q", line, typed)
+		}
+	}
+	if n := strings.Count(c.text('m'), "a typed line is left out"); n != 3 {
+		t.Errorf("the cast says %d times that a line is left out", n)
 	}
 }
 
@@ -295,17 +324,6 @@ func (s *screen) expect(t *testing.T, want string) {
 			t.Fatalf("waited too long for %q; the terminal shows %q", want, s.text)
 		}
 	}
-}
-
-func (c *tape) waitFor(t *testing.T, code byte, want string) {
-	t.Helper()
-	for range 2000 {
-		if strings.Contains(c.text(code), want) {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("no %q in the cast's %c events", want, code)
 }
 
 func TestSignalsReachTheGuest(t *testing.T) {

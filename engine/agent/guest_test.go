@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os/exec"
@@ -345,6 +346,7 @@ type watcher struct {
 }
 
 type tape struct {
+	w      *watcher // told of events; nil for none
 	mu     sync.Mutex
 	s      Session
 	events []struct {
@@ -377,12 +379,15 @@ func (w *watcher) ActionFinished(f Finish) {
 }
 func (w *watcher) ActionEnded(n uint64, _ string) { w.tell(func() { w.ended[n]++ }) }
 func (w *watcher) SessionStarted(s Session) Cast {
-	c := &tape{s: s}
+	c := &tape{w: w, s: s}
 	w.tell(func() { w.casts[s.Number] = c })
 	return c
 }
 
 func (c *tape) Event(code byte, data []byte) {
+	if c.w != nil {
+		defer c.w.tell(func() {})
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.events = append(c.events, struct {
@@ -408,6 +413,12 @@ func (c *tape) text(code byte) string {
 		}
 	}
 	return b.String()
+}
+
+// waitFor waits until the cast's events of a kind have the words.
+func (c *tape) waitFor(t testing.TB, code byte, want string) {
+	t.Helper()
+	c.w.wait(t, fmt.Sprintf("%q in the cast's %c events", want, code), func() bool { return strings.Contains(c.text(code), want) })
 }
 
 // wait waits until ok holds of what was told.

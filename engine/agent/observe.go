@@ -66,7 +66,7 @@ type Session struct {
 // Codes of a cast's events: those of asciicast.
 const (
 	CastOutput = 'o' // what a terminal would have shown, stderr included
-	CastInput  = 'i'
+	CastInput  = 'i' // standard input; of a terminal only lines that it showed, each when its echo ended
 	CastResize = 'r' // data is "COLUMNSxROWS"
 	CastMarker = 'm' // data is a remark of the gateway
 	CastExit   = 'x' // data is the exit status in decimal

@@ -3,12 +3,12 @@ package agent
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"sync"
 	"time"
 	"unicode/utf8"
 
+	"refbox/engine/internal/echo"
 	"refbox/engine/text"
 )
 
@@ -30,12 +30,11 @@ type record struct {
 	watch   *sftpWatch // of an SFTP session
 
 	out     excerpt
-	left    [2]int    // bytes that the cast still takes: output, input
-	dropped [2]uint64 // bytes that it did not
-	carry   [3][]byte // a torn rune at a stream's end: output, input, stderr
-	crlf    byte      // last byte of a session without a terminal
-	last    []byte    // end of the terminal's output, to see a password prompt
-	secret  bool      // what is typed is a password
+	left    [2]int     // bytes that the cast still takes: output, input
+	dropped [2]uint64  // bytes that it did not
+	carry   [3][]byte  // a torn rune at a stream's end: output, input, stderr
+	crlf    byte       // last byte of a session without a terminal
+	keys    echo.Input // of a session with a terminal
 
 	eye     text.Detector // on the output
 	hostile string        // what it found first
@@ -45,8 +44,6 @@ type record struct {
 	announced int
 }
 
-var passwordPrompt = regexp.MustCompile(`(?i)(password|passphrase|passcode|\bpin\b)[^\n]{0,80}[:?] ?$`)
-
 // output takes a chunk of what the guest printed; stream is 0 or 2 (stderr).
 func (r *record) output(stream int, p []byte) {
 	r.mu.Lock()
@@ -55,18 +52,18 @@ func (r *record) output(stream int, p []byte) {
 	if r.hostile == "" && r.watch == nil {
 		r.hostile = r.eye.Scan(p)
 	}
-	if r.pty {
-		const keep = 160
-		r.last = append(r.last, p[max(0, len(p)-keep):]...)
-		r.last = append([]byte(nil), r.last[max(0, len(r.last)-keep):]...)
-	}
 	if r.shell != nil {
 		r.shell.scan(p, r.announce)
 	}
 	r.event(CastOutput, stream, p)
+	if r.pty {
+		r.typed(r.keys.Printed(p))
+	}
 }
 
-// input takes a chunk of what the client sent.
+// input takes a chunk of what the client sent, before the guest gets it. What is
+// typed into a terminal is kept by package echo's rule: only lines that the
+// terminal showed. Without a terminal standard input is data, and kept as it is.
 func (r *record) input(p []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,20 +72,21 @@ func (r *record) input(p []byte) {
 		return
 	}
 	if r.pty {
-		if !r.secret && passwordPrompt.Match(r.last) {
-			r.secret = true
-			r.mark("input after a password prompt is left out")
-		}
-		if r.secret {
-			i := bytes.IndexAny(p, "\r\n\x03")
-			if i < 0 {
-				return
-			}
-			r.secret, r.last = false, r.last[:0]
-			p = p[i:]
-		}
+		r.typed(r.keys.Typed(p))
+		return
 	}
 	r.event(CastInput, 1, p)
+}
+
+// typed keeps what was typed into the terminal, at the moment when that is decided.
+func (r *record) typed(lines []echo.Line) {
+	for _, l := range lines {
+		if l.Shown {
+			r.event(CastInput, 1, []byte(l.Text+"\r"))
+		} else if r.spend(64) {
+			r.mark("a typed line is left out: the terminal did not show it")
+		}
+	}
 }
 
 // event hands a chunk to the cast, within its bounds and at rune edges.
@@ -151,15 +149,22 @@ func (r *record) mark(text string) {
 	}
 }
 
+// spend takes what a small event costs from the room for input.
+func (r *record) spend(cost int) bool {
+	if r.left[1] < cost {
+		return false
+	}
+	r.left[1] -= cost
+	return true
+}
+
 // resize notes a new size of the terminal.
 func (r *record) resize(cols, rows int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	const cost = 16
-	if r.cast == nil || r.left[1] < cost {
+	if r.cast == nil || !r.spend(16) {
 		return
 	}
-	r.left[1] -= cost
 	r.cast.Event(CastResize, fmt.Appendf(nil, "%dx%d", cols, rows))
 }
 
@@ -192,6 +197,7 @@ func (r *record) close(exit *int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.endInner(nil, "the session ended")
+	r.typed(r.keys.End())
 	if r.cast != nil {
 		for stream, code := range []byte{CastOutput, CastInput, CastOutput} {
 			if len(r.carry[stream]) > 0 {
