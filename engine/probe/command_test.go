@@ -6,14 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/fstest"
-	"time"
 )
 
 func runCommand(t *testing.T, ctx context.Context, r *rig, script string) (string, error) {
@@ -86,42 +82,4 @@ func TestStaleEvidenceIsNotAccepted(t *testing.T) {
 	if _, err := runCommand(t, t.Context(), r, "true"); !errors.As(err, &f) || f.Category != Broken {
 		t.Fatal(err)
 	}
-}
-
-func TestCommandIsKilledWithItsGroup(t *testing.T) {
-	r := commandRig(t)
-	pids := filepath.Join(t.TempDir(), "pids")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err := runCommand(t, ctx, r, "sleep 1000 & echo $! $$ >"+pids+"; wait")
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(pids)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var child, parent int
-	fmt.Sscan(string(b), &child, &parent)
-	for _, pid := range []int{child, parent} {
-		for i := 0; ; i++ {
-			if pid <= 0 || i > 100 {
-				t.Fatalf("process %d still runs", pid)
-			}
-			if !alive(pid) {
-				break
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-}
-
-// alive tells whether a process runs; one that waits to be reaped does not.
-func alive(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return syscall.Kill(pid, 0) == nil
-	}
-	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	return len(f) > 0 && f[0] != "Z"
 }
