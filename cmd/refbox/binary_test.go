@@ -59,6 +59,7 @@ type box struct {
 	program string
 	root    string // everything but the runtime folder
 	runtime string // short, for its sockets
+	cache   string // the user's, for real machines
 	env     map[string]string
 }
 
@@ -94,7 +95,7 @@ func newBox(t *testing.T) *box {
 }
 
 // realBox is a box for real machines, whose images and prepared states are the
-// user's. Other tests that run real machines wait until the test has ended.
+// user's, and whose heats have a folder of their own. Other tests that run real machines wait until the test has ended.
 func realBox(t *testing.T) *box {
 	t.Helper()
 	if testing.Short() {
@@ -126,7 +127,8 @@ func realBox(t *testing.T) *box {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.env["XDG_CACHE_HOME"] = cache
+	b.cache = cache
+	b.linked(b.path("cache"), "image", "accel", "templates")
 	if _, err := image.Cached(filepath.Join(cache, "refbox")); errors.Is(err, fs.ErrNotExist) {
 		if missing := image.Missing(); len(missing) > 0 {
 			t.Skipf("there is no guest image, and this host lacks %v to build it", missing)
@@ -142,11 +144,17 @@ func realBox(t *testing.T) *box {
 // prepared state.
 func (b *box) unprepared(cache string) {
 	b.t.Helper()
-	if err := os.MkdirAll(filepath.Join(cache, "refbox"), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	for _, name := range []string{"image", "accel"} {
-		if err := os.Symlink(filepath.Join(b.env["XDG_CACHE_HOME"], "refbox", name), filepath.Join(cache, "refbox", name)); err != nil {
+	b.linked(cache, "image", "accel")
+}
+
+// linked gives the box a cache of its own that shares folders with the user's.
+func (b *box) linked(cache string, names ...string) {
+	b.t.Helper()
+	for _, name := range names {
+		theirs := filepath.Join(b.cache, "refbox", name)
+		err := errors.Join(os.MkdirAll(theirs, 0o700), os.MkdirAll(filepath.Join(cache, "refbox"), 0o755),
+			os.Symlink(theirs, filepath.Join(cache, "refbox", name)))
+		if err != nil {
 			b.t.Fatal(err)
 		}
 	}
@@ -390,18 +398,30 @@ func (b *box) gone(limit time.Duration) {
 func (b *box) nothingLeft() {
 	b.t.Helper()
 	b.gone(2 * time.Second)
-	for _, dir := range []string{filepath.Join(b.runtime, "refbox"), b.path("tmp")} {
-		for _, name := range filesBelow(dir) {
-			b.t.Errorf("%s is left", filepath.Join(dir, name))
-		}
+	for _, name := range append(b.ofHeats(), inFolder(b.path("tmp"))...) {
+		b.t.Errorf("%s is left", name)
 	}
 	b.noHalves()
+}
+
+// ofHeats are what running heats have in the runtime folder and in that for disks,
+// and what dead ones left there.
+func (b *box) ofHeats() []string {
+	return append(inFolder(filepath.Join(b.runtime, "refbox")), inFolder(filepath.Join(b.env["XDG_CACHE_HOME"], "refbox", "heats"))...)
+}
+
+func inFolder(dir string) []string {
+	out := filesBelow(dir)
+	for i := range out {
+		out[i] = filepath.Join(dir, out[i])
+	}
+	return out
 }
 
 // noHalves checks that nothing half-made is in the cache or a recording.
 func (b *box) noHalves() {
 	b.t.Helper()
-	for _, dir := range []string{b.root, filepath.Join(b.env["XDG_CACHE_HOME"], "refbox")} {
+	for _, dir := range []string{b.root, b.env["XDG_CACHE_HOME"], filepath.Join(b.cache, "refbox", "image"), filepath.Join(b.cache, "refbox", "templates")} {
 		for _, name := range filesBelow(dir) {
 			base := filepath.Base(name)
 			if home, _, half := strings.Cut(base, ".tmp-"); half && locked(filepath.Join(dir, filepath.Dir(name), home+".lock")) {

@@ -42,7 +42,17 @@ func logFile() string {
 	return filepath.Join(base, "refbox", "refbox.log")
 }
 
-// runtimeDir holds sockets and overlays of running heats. It is short, because
+// disksDir holds the disks of running heats' machines. They may grow to
+// gigabytes, for which the runtime folder, often one in memory, has no room.
+func disksDir() (string, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, "heats"), nil
+}
+
+// runtimeDir holds sockets and passwords of running heats. It is short, because
 // a Unix socket's path is at most 107 bytes.
 func runtimeDir() string {
 	if d := os.Getenv("XDG_RUNTIME_DIR"); d != "" && len(d) < 40 {

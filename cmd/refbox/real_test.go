@@ -32,8 +32,12 @@ func TestRealHeats(t *testing.T) {
 		if len(ports) < 9 { // each machine's SSH and service, each seat's gateway
 			t.Errorf("%d ports are listened on", len(ports))
 		}
-		if len(filesBelow(filepath.Join(b.runtime, "refbox"))) == 0 {
+		if n := len(filesBelow(filepath.Join(b.runtime, "refbox"))); n == 0 {
 			t.Error("the runtime folder is empty during a heat")
+		}
+		disks := slices.DeleteFunc(b.ofHeats(), func(name string) bool { return filepath.Ext(name) != ".qcow2" })
+		if len(disks) != 3 || strings.HasPrefix(disks[0], b.runtime) {
+			t.Errorf("the disks are %v", disks)
 		}
 		p.wait(raceTime)
 		if p.code != 0 || !strings.Contains(p.output.String(), "1. failover-one won with 100 of 100 points") {
@@ -120,18 +124,17 @@ func TestRealKills(t *testing.T) {
 				t.Error("nothing was recorded")
 			}
 
-			run := filepath.Join(b.runtime, "refbox")
-			left := filesBelow(run)
+			left := b.ofHeats()
 			next := b.start("run", "primary-failover", "--machines", "sim", "--headless", "--output", b.path("next"))
 			next.until(next.output, "heat running", time.Minute)
-			for _, name := range filesBelow(run) {
+			for _, name := range b.ofHeats() {
 				if slices.Contains(left, name) {
 					t.Errorf("%s is left", name)
 				}
 			}
 			next.signal(syscall.SIGINT, 10*time.Second)
 			next.says(130)
-			for _, name := range filesBelow(run) {
+			for _, name := range b.ofHeats() {
 				t.Errorf("%s is left", name)
 			}
 		})

@@ -100,7 +100,8 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	if err := vacant(dir); err != nil {
 		return err
 	}
-	if err := prepareRuntime(); err != nil {
+	runtime, disks, err := prepareRuntime()
+	if err != nil {
 		return err
 	}
 	drv, err := machines(ctx, a, o)
@@ -115,7 +116,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	ours := make(chan struct{}) // the folder is
 	mine := sync.OnceFunc(func() { close(ours) })
 	h := heat.New(heat.Config{
-		Package: pkg, Driver: drv, Dir: dir, Runtime: runtimeDir(), Cold: o.cold, Version: version,
+		Package: pkg, Driver: drv, Dir: dir, Runtime: runtime, Disks: disks, Cold: o.cold, Version: version,
 		Progress: func(p heat.Progress) {
 			mine()
 			step := p.Step

@@ -158,22 +158,35 @@ func driver(ctx context.Context, a *app, yes bool) (vm.Driver, error) {
 	return qemu.New(qemu.Config{CacheDir: cache}), nil
 }
 
-// prepareRuntime makes the folder for sockets and overlays, and removes from it
-// what a killed refbox left, before anything new is made.
-func prepareRuntime() error {
-	dir := runtimeDir()
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return environmentError(fmt.Errorf("the folder for sockets: %w; set XDG_RUNTIME_DIR", err))
+// prepareRuntime makes the folders for sockets and for the machines' disks, which
+// it returns, and removes from them what a killed refbox left, before anything new
+// is made.
+func prepareRuntime() (runtime, disks string, err error) {
+	runtime = runtimeDir()
+	if disks, err = disksDir(); err != nil {
+		return "", "", err
 	}
-	if !oursAlone(dir) {
-		return environmentError(fmt.Errorf("the folder for sockets, %s, is no folder that only you can write to: others could reach the referee's desk and the machines' disks; remove it, or set XDG_RUNTIME_DIR to a folder of yours", dir))
+	for _, f := range []struct{ what, dir, variable string }{
+		{"sockets", runtime, "XDG_RUNTIME_DIR"}, {"the machines' disks", disks, "XDG_CACHE_HOME"},
+	} {
+		if err := os.MkdirAll(f.dir, 0o700); err != nil {
+			return "", "", environmentError(fmt.Errorf("the folder for %s: %w; set %s to a folder of yours with room", f.what, err, f.variable))
+		}
+		if !oursAlone(f.dir) {
+			return "", "", environmentError(fmt.Errorf("the folder for %s, %s, is no folder that only you can write to: others could reach the referee's desk and the machines' disks; remove it, or set %s to a folder of yours",
+				f.what, f.dir, f.variable))
+		}
 	}
-	_, err := qemu.Sweep(dir)
-	if err = errors.Join(err, heat.Sweep(dir), control.Sweep(dir)); err != nil {
+	var swept []error
+	for _, dir := range []string{runtime, disks} { // disks were beside the sockets once
+		_, err := qemu.Sweep(dir)
+		swept = append(swept, err, heat.Sweep(dir))
+	}
+	if err := errors.Join(append(swept, control.Sweep(runtime))...); err != nil {
 		// It is in nobody's way but the disk's.
 		slog.Warn("what a killed refbox left could not be removed", "error", err)
 	}
-	return nil
+	return runtime, disks, nil
 }
 
 // oursAlone tells whether a folder is this user's, and no one else may write to

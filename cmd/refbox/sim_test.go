@@ -282,11 +282,16 @@ func sharedFile(t *testing.T, elem ...string) string {
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+	mountSmall(t, dir, size)
+	return dir
+}
+
+func mountSmall(t *testing.T, dir, size string) {
+	t.Helper()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,size="+size); err != nil {
 		t.Skip("needs to mount a small disk, which root may: ", err)
 	}
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) //nolint:errcheck // there is nothing to be done
-	return dir
 }
 
 func TestFullDisk(t *testing.T) {
@@ -318,6 +323,18 @@ func TestFullDisk(t *testing.T) {
 		p := b.run(time.Minute, "run", "primary-failover", "--headless", "--output", b.path("heat"))
 		p.says(3, "no space left", "XDG_CACHE_HOME")
 		b.nothingLeft()
+	})
+	t.Run("disks", func(t *testing.T) {
+		b := realBox(t)
+		heats := filepath.Join(b.env["XDG_CACHE_HOME"], "refbox", "heats")
+		if err := os.Mkdir(heats, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		mountSmall(t, heats, "64k")
+		p := b.run(8*time.Minute, "run", "primary-failover", "--headless", "--output", b.path("heat"))
+		p.says(3, "no space left", heats, "XDG_CACHE_HOME")
+		b.nothingLeft()
+		b.readable(b.path("heat"), false)
 	})
 	t.Run("prepared state", func(t *testing.T) {
 		b := realBox(t)

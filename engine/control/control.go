@@ -21,6 +21,33 @@ type Desk interface {
 	Note(ctx context.Context, author, text string) error
 	// Attach joins a machine's serial console: reads give what is printed from
 	// now on, writes are typed. The seat is marked as touched. Closing it
-	// detaches and records what was typed.
+	// detaches and records of what was typed what the console showed. LoginAt
+	// tells how to log in there.
 	Attach(ctx context.Context, author, territory, machine string) (io.ReadWriteCloser, error)
+}
+
+// Login lets a person in at a console. It is for the eyes of whoever attached:
+// they may end the heat and are at the machine already, and the socket is their
+// user's alone. Nothing may log it or keep it, which is why formatting and
+// marshalling it leave the password out.
+type Login struct {
+	User     string `json:"user"`
+	Password string `json:"-"`
+}
+
+// String leaves the password out.
+func (l Login) String() string { return l.User }
+
+// GoString leaves the password out.
+func (l Login) GoString() string { return "control.Login{" + l.User + "}" }
+
+// LoginAt is the login at a console that Attach returned, from either side of a
+// socket; false when the desk does not know it.
+func LoginAt(console io.ReadWriteCloser) (Login, bool) {
+	c, ok := console.(interface{ Login() Login })
+	if !ok {
+		return Login{}, false
+	}
+	l := c.Login()
+	return l, l != Login{}
 }

@@ -37,15 +37,15 @@ func (c client) Note(ctx context.Context, author, text string) error {
 }
 
 func (c client) Attach(ctx context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {
-	conn, in, err := c.call(ctx, request{Op: "attach", Author: author, Territory: territory, Machine: machine})
+	conn, in, granted, err := c.call(ctx, request{Op: "attach", Author: author, Territory: territory, Machine: machine})
 	if err != nil {
 		return nil, err
 	}
-	return &console{UnixConn: conn, in: in}, nil
+	return &console{UnixConn: conn, in: in, login: Login{granted.User, granted.Password}}, nil
 }
 
 func (c client) do(ctx context.Context, r request) error {
-	conn, _, err := c.call(ctx, r)
+	conn, _, _, err := c.call(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -53,14 +53,14 @@ func (c client) do(ctx context.Context, r request) error {
 }
 
 // call sends a request and reads its answer. The context bounds the call alone.
-func (c client) call(ctx context.Context, r request) (*net.UnixConn, *bufio.Reader, error) {
+func (c client) call(ctx context.Context, r request) (*net.UnixConn, *bufio.Reader, response, error) {
 	var d net.Dialer
 	dialled, err := d.DialContext(ctx, "unix", c.socket)
 	if err != nil {
 		if refused(err) {
 			err = ErrNoDesk
 		}
-		return nil, nil, fmt.Errorf("reach the referee's desk at %s: %w", c.socket, err)
+		return nil, nil, response{}, fmt.Errorf("reach the referee's desk at %s: %w", c.socket, err)
 	}
 	conn := dialled.(*net.UnixConn)
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
@@ -80,17 +80,21 @@ func (c client) call(ctx context.Context, r request) (*net.UnixConn, *bufio.Read
 	case !answer.OK:
 		err = errors.New(answer.Error)
 	default:
-		return conn, in, nil
+		return conn, in, answer, nil
 	}
 	conn.Close()
-	return nil, nil, err
+	return nil, nil, response{}, err
 }
 
 // console is a machine's console in another process.
 type console struct {
 	*net.UnixConn
-	in *bufio.Reader
+	in    *bufio.Reader
+	login Login
 }
+
+// Login implements LoginAt.
+func (c *console) Login() Login { return c.login }
 
 func (c *console) Read(p []byte) (int, error) { return c.in.Read(p) }
 

@@ -31,6 +31,9 @@ type request struct {
 type response struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error,omitempty"`
+	// Of an attach: how to log in at the console.
+	User     string `json:"user,omitempty"`
+	Password string `json:"password,omitempty"`
 }
 
 const (
@@ -200,7 +203,11 @@ func attach(ctx context.Context, conn *net.UnixConn, in *bufio.Reader, desk Desk
 		_ = writeLine(conn, answer(err))
 		return
 	}
-	if err := writeLine(conn, answer(nil)); err != nil {
+	granted := answer(nil)
+	if l, ok := LoginAt(console); ok {
+		granted.User, granted.Password = l.User, l.Password
+	}
+	if err := writeLine(conn, granted); err != nil {
 		console.Close()
 		return
 	}

@@ -270,8 +270,8 @@ type (
 		Machine   string `json:"machine"`
 		Author    string `json:"author"`
 		Bytes     uint64 `json:"input_bytes"`
-		// Input is what was typed, sanitised, at most 4 KiB; after a password
-		// prompt it is left out.
+		// Input is what was typed, sanitised, at most 4 KiB: the lines that the
+		// console showed. Of others, such as passwords, it says that they were.
 		Input string `json:"input"`
 	}
 	RefereeRuling struct {

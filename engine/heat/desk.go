@@ -1,16 +1,16 @@
 package heat
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 
+	"refbox/engine/control"
 	"refbox/engine/event"
+	"refbox/engine/internal/echo"
 	"refbox/engine/text"
 	"refbox/vm"
 )
@@ -56,12 +56,12 @@ func (h *Heat) Note(_ context.Context, author, note string) error {
 	return err
 }
 
-// enter lets a person's call in while the heat runs; it must leave with
-// desks.Done.
+// enter lets a person's call in from the log's first lines on, which may be an
+// instant before the clock starts; it must leave with desks.Done.
 func (h *Heat) enter() bool {
 	h.endMu.Lock()
 	defer h.endMu.Unlock()
-	if h.end == nil || h.zero.Load() == nil {
+	if h.end == nil || !h.begun.Load() {
 		return false
 	}
 	h.desks.Add(1)
@@ -88,7 +88,7 @@ func (h *Heat) Attach(ctx context.Context, author, territory, machine string) (i
 		h.desks.Done()
 		return nil, err
 	}
-	c := &console{heat: h, m: m, territory: territory, author: author}
+	c := &console{heat: h, m: m, seat: h.seats[i], author: author}
 	c.more = sync.NewCond(&c.mu)
 	c.detach = m.Console().Attach(c.printed)
 	h.desks.Go(func() { // ends with the machine, or with Close
@@ -103,21 +103,25 @@ func (h *Heat) Attach(ctx context.Context, author, territory, machine string) (i
 
 // console is a person at a serial console.
 type console struct {
-	heat      *Heat
-	m         vm.Machine
-	territory string
-	author    string
-	detach    func()
+	heat   *Heat
+	m      vm.Machine
+	seat   *seat
+	author string
+	detach func()
 
-	mu     sync.Mutex
-	more   *sync.Cond
-	ahead  []byte // printed, not read yet
-	prompt []byte // the end of what was printed
-	typed  []byte
-	count  uint64
-	hidden bool // a password is being typed
-	done   chan struct{}
-	over   bool
+	mu    sync.Mutex
+	more  *sync.Cond
+	ahead []byte // printed, not read yet
+	keys  echo.Input
+	typed []byte // what is kept of it
+	count uint64
+	done  chan struct{}
+	over  bool
+}
+
+// Login implements control.LoginAt.
+func (c *console) Login() control.Login {
+	return control.Login{User: "root", Password: c.seat.password}
 }
 
 func (c *console) closed() <-chan struct{} {
@@ -138,8 +142,7 @@ func (c *console) printed(p []byte) {
 	if c.ahead = append(c.ahead, p...); len(c.ahead) > maxAhead {
 		c.ahead = append([]byte(nil), c.ahead[len(c.ahead)-maxAhead/2:]...)
 	}
-	c.prompt = append(c.prompt, p...)
-	c.prompt = c.prompt[max(0, len(c.prompt)-64):]
+	c.keep(c.keys.Printed(p))
 	c.more.Broadcast()
 }
 
@@ -165,31 +168,24 @@ func (c *console) Write(p []byte) (int, error) {
 		c.mu.Unlock()
 		return 0, io.ErrClosedPipe
 	}
-	if asksPassword(c.prompt) {
-		c.hidden = true
-	}
 	c.count += uint64(len(p))
-	for _, b := range p {
-		if !c.hidden && len(c.typed) < maxTyped {
-			c.typed = append(c.typed, b)
-		}
-		if b == '\r' || b == '\n' {
-			if c.hidden {
-				c.typed = append(c.typed, "[hidden]\n"...)
-				c.hidden, c.prompt = false, nil
-			}
-		}
-	}
+	c.keep(c.keys.Typed(p))
 	c.mu.Unlock()
 	return c.m.Console().Write(p)
 }
 
-// asksPassword tells whether what was printed last asks for something that must
-// not be kept.
-func asksPassword(printed []byte) bool {
-	last := printed[bytes.LastIndexByte(printed, '\n')+1:]
-	low := strings.ToLower(string(last))
-	return strings.HasSuffix(strings.TrimSpace(low), ":") && (strings.Contains(low, "password") || strings.Contains(low, "passphrase"))
+// keep remembers typed lines by package echo's rule: those that the console
+// showed; of others only that they were. c.mu is held.
+func (c *console) keep(lines []echo.Line) {
+	for _, l := range lines {
+		text := "[not shown]"
+		if l.Shown {
+			text = c.seat.masked(l.Text)
+		}
+		if len(c.typed)+len(text) < maxTyped {
+			c.typed = append(append(c.typed, text...), '\n')
+		}
+	}
 }
 
 // Close detaches, and logs what was typed.
@@ -200,6 +196,7 @@ func (c *console) Close() error {
 		return nil
 	}
 	c.over = true
+	c.keep(c.keys.End())
 	if c.done == nil {
 		c.done = make(chan struct{})
 	}
@@ -208,8 +205,7 @@ func (c *console) Close() error {
 	c.more.Broadcast()
 	c.mu.Unlock()
 	c.detach()
-	c.heat.say(event.ConsoleDetached{Territory: c.territory, Machine: c.m.Name(), Author: c.author, Bytes: count,
-		Input: text.Block(strings.ReplaceAll(typed, "\r", "\n"))})
+	c.heat.say(event.ConsoleDetached{Territory: c.seat.id(), Machine: c.m.Name(), Author: c.author, Bytes: count, Input: text.Block(typed)})
 	c.heat.desks.Done()
 	return nil
 }

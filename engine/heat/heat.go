@@ -20,6 +20,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,9 +47,15 @@ type Config struct {
 	// Runtime is where sockets and passwords live while the heat runs; "" is
 	// XDG_RUNTIME_DIR, or the folder for temporary files.
 	Runtime string
+	// Disks is where the machines' disks live while the heat runs: each may grow to
+	// its machine's size, and a runtime folder is often a small one in memory. "" is
+	// Runtime.
+	Disks string
 	// Players are the adapters that can be run here; script is always there.
 	Players agent.Registry
-	Cold    bool   // boot the machines instead of resuming their prepared state
+	Cold    bool // boot the machines instead of resuming their prepared state
+	// Secret is what the heat's secret values are derived from; nil for a new one.
+	Secret  *probe.Secret
 	Version string // of refbox, for the provenance
 	// Progress hears of the set-up, from when the folder is this heat's on. It is
 	// called from several goroutines.
@@ -82,10 +92,12 @@ type Heat struct {
 	cfg    Config
 	secret probe.Secret
 	slow   float64
+	limits limits
 
 	rec      *recording.Writer
 	zero     atomic.Pointer[time.Time]
-	mu       sync.Mutex // of the log: groups of events are not interleaved
+	begun    atomic.Bool // the log says that the heat runs, or is about to
+	mu       sync.Mutex  // of the log: groups of events are not interleaved
 	froze    *uint64
 	unlogged sync.Once
 
@@ -107,7 +119,7 @@ func New(cfg Config) *Heat {
 	if cfg.Progress == nil {
 		cfg.Progress = func(Progress) {}
 	}
-	return &Heat{cfg: cfg, secret: probe.NewSecret(), slow: 1}
+	return &Heat{cfg: cfg, secret: probe.NewSecret(), slow: 1, limits: seatLimits}
 }
 
 // clock is the heat's clock: 0 until the race begins.
@@ -129,6 +141,10 @@ func (h *Heat) Append(bodies ...event.Body) (uint64, error) {
 		at = *h.froze
 	}
 	for _, b := range bodies {
+		// Before it can be read, so that who reads it finds the desk open.
+		if s, ok := b.(event.MatchStateChanged); ok && s.To == "running" {
+			h.begun.Store(true)
+		}
 		if _, err := h.rec.Append(at, b); err != nil {
 			return at, err
 		}
@@ -150,9 +166,18 @@ func (h *Heat) say(bodies ...event.Body) {
 	}
 }
 
-// Evidence keeps what is behind a verdict.
-func (h *Heat) Evidence(territory, name string, n uint64, e probe.Evidence) (string, string, error) {
-	return h.rec.Evidence(territory, name, n, e)
+// Evidence keeps what is behind a verdict. It is charged to the seat, and that of
+// a failure has no path once the seat's budget is used up.
+func (h *Heat) Evidence(territory, name string, n uint64, e probe.Evidence) (path, sha string, err error) {
+	i := slices.IndexFunc(h.seats, func(s *seat) bool { return s.id() == territory })
+	if i >= 0 && e.Verdict == "failed" && !h.seats[i].budget.take(0) {
+		return "", "", nil
+	}
+	path, sha, err = h.rec.Evidence(territory, name, n, e)
+	if info, serr := os.Stat(filepath.Join(h.rec.Dir(), path)); i >= 0 && err == nil && serr == nil {
+		h.seats[i].budget.take(int(info.Size()))
+	}
+	return path, sha, err
 }
 
 // World is the fold of the log.
@@ -189,11 +214,19 @@ func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	runtime, leave, err := runtimeDir(h.cfg.Runtime)
+	runtime, leave, err := ownFolder(h.cfg.runtimeBase())
 	if err != nil {
 		return res, err
 	}
 	defer leave()
+	disks, leaveDisks, err := ownFolder(h.cfg.disksBase())
+	if err != nil {
+		return res, err
+	}
+	defer leaveDisks()
+	for i, s := range h.seats {
+		s.disks = filepath.Join(disks, strconv.Itoa(i))
+	}
 	h.rec, err = recording.Create(h.cfg.Dir, recording.Start{Match: match, Manifest: h.cfg.Package.Manifest, Seed: h.secret[:], Clock: h.clock})
 	if err != nil {
 		return res, err
@@ -211,7 +244,9 @@ func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	h.endMu.Unlock()
 	h.desks.Wait()
 	for _, s := range h.seats {
+		s.endConsoles()
 		s.hostile.close()
+		s.budget.close()
 	}
 	if cerr := h.rec.Finish(); cerr != nil && err == nil {
 		err = cerr
@@ -238,6 +273,9 @@ func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (re
 	}
 	var probes []*probe.Seat
 	for _, s := range h.seats {
+		s.budget.open(func(limit, detail string) {
+			h.say(event.LimitReached{Agent: s.arena.Agent.ID, Limit: limit, Detail: detail})
+		})
 		if s.failed == nil {
 			probes = append(probes, s.probe)
 		}

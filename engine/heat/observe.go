@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"refbox/engine/agent"
@@ -13,10 +14,6 @@ import (
 	"refbox/engine/text"
 )
 
-// maxSessions bounds the files that a player can make us write; what comes after
-// is observed, and not recorded.
-const maxSessions = 2000
-
 // console opens the record of a machine's console.
 func (s *seat) console(machine string) io.Writer {
 	c, err := s.heat.rec.Console(s.id(), machine)
@@ -24,16 +21,21 @@ func (s *seat) console(machine string) io.Writer {
 		slog.Warn("a console is not recorded", "territory", s.id(), "machine", machine, "error", err)
 		return io.Discard
 	}
-	return &watched{to: c, seat: s, eye: text.Detector{Screen: true}}
+	w := &watched{to: c, seat: s, mask: s.mask(), eye: text.Detector{Screen: true}}
+	s.consoles.Store(machine, w)
+	return w
 }
 
 // watched is a console whose output is looked through. Its machine writes to it
-// from one goroutine.
+// from one goroutine, and is never held up or failed: what is not kept is drained
+// all the same.
 type watched struct {
-	to   io.Writer
+	to   *recording.CastWriter
 	seat *seat
+	mask mask
 	eye  text.Detector
 	seen bool
+	full bool // nothing is kept any more
 }
 
 func (w *watched) Write(p []byte) (int, error) {
@@ -43,7 +45,41 @@ func (w *watched) Write(p []byte) (int, error) {
 			w.seat.hostile.saw(inConsole, what)
 		}
 	}
-	return w.to.Write(p)
+	if !w.full {
+		w.keep(w.mask.pass(p))
+	}
+	return len(p), nil
+}
+
+func (w *watched) keep(p []byte) {
+	if w.full = !w.seat.budget.take(onDisk(p)); w.full {
+		p = []byte("\r\n[refbox: the record of this console ends here: the seat's " + recordsFull + "]\r\n")
+	}
+	w.to.Write(p) //nolint:errcheck // never fails
+}
+
+// recordsFull is why something is not kept, after "the seat's" or "the".
+const recordsFull = "budget of what is recorded is used up"
+
+// endConsoles keeps what is held of consoles whose machines have ended.
+func (s *seat) endConsoles() {
+	s.consoles.Range(func(_, w any) bool {
+		if w := w.(*watched); !w.full {
+			w.keep(w.mask.rest())
+		}
+		return true
+	})
+}
+
+// mask hides the seat's password in one stream.
+func (s *seat) mask() mask { return mask{secret: []byte(s.password)} }
+
+// masked hides the seat's password in a whole text.
+func (s *seat) masked(text string) string {
+	if s.password == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, s.password, strings.Repeat("*", len(s.password)))
 }
 
 func (s *seat) recordDir() string { return filepath.Join(s.heat.rec.Dir(), "seats", s.id()) }
@@ -108,13 +144,17 @@ type observer struct {
 	// Sessions that are recorded, by the gateway's number: from their action's
 	// start to their own end.
 	sessions map[uint64]*session
-	begun    int
+	bare     map[uint64]bool // running actions whose session is not recorded
 }
 
 func (o *observer) ActionStarted(a agent.Action) {
 	o.s.hostile.saw(inAction, a.Hostile)
+	if !o.s.budget.action(a.Number) {
+		return
+	}
+	o.s.budget.take(len(a.Command)) // the command is kept anyway
 	o.s.heat.say(event.AgentActionStarted{Territory: o.s.id(), Agent: o.s.arena.Agent.ID, Action: a.Number, Channel: a.Channel, Machine: a.Machine,
-		Command: a.Command, SelfReported: a.SelfReported, Session: o.path(a)})
+		Command: o.s.masked(a.Command), SelfReported: a.SelfReported, Session: o.path(a)})
 }
 
 // path is where an action's session is recorded, "" when it is not. An action
@@ -128,19 +168,19 @@ func (o *observer) path(a agent.Action) string {
 	if c := o.sessions[a.Session]; c != nil {
 		return c.path
 	}
-	if a.SelfReported || o.begun >= maxSessions {
+	if a.SelfReported {
 		return ""
 	}
-	o.begun++
-	if o.begun == maxSessions {
-		slog.Warn("further sessions are not recorded", "territory", o.s.id(), "sessions", maxSessions)
+	if !o.s.budget.session() {
+		o.bare[a.Number] = true
+		return ""
 	}
 	cast, path, err := o.s.heat.rec.Session(o.s.id(), 80, 24)
 	if err != nil {
 		slog.Warn("a session is not recorded", "territory", o.s.id(), "error", err)
 		return ""
 	}
-	o.sessions[a.Session] = &session{cast: cast, path: path, over: func() { o.forget(a.Session) }}
+	o.sessions[a.Session] = &session{seat: o.s, cast: cast, path: path, out: o.s.mask(), in: o.s.mask(), over: func() { o.forget(a.Session) }}
 	return path
 }
 
@@ -157,9 +197,26 @@ func (o *observer) ActionEnded(uint64, string) {
 }
 
 func (o *observer) ActionFinished(f agent.Finish) {
-	o.s.heat.say(event.AgentActionFinished{Territory: o.s.id(), Agent: o.s.arena.Agent.ID, Action: f.Number, Exit: f.Exit,
-		TookMS: uint64(max(0, f.Took.Milliseconds())), Output: f.Output, Bytes: f.Bytes, Detail: f.Detail})
 	o.s.hostile.saw(inAction, f.Hostile)
+	o.mu.Lock()
+	bare := o.bare[f.Number]
+	delete(o.bare, f.Number)
+	o.mu.Unlock()
+	if !o.s.budget.action(f.Number) {
+		return
+	}
+	why := ""
+	if bare {
+		why = "the session is not recorded: the seat's " + recordsFull
+	}
+	if !o.s.budget.take(len(f.Output)) && f.Output != "" {
+		f.Output, why = "", "the output is not kept: the seat's "+recordsFull
+	}
+	if f.Detail != "" && why != "" {
+		why = "; " + why
+	}
+	o.s.heat.say(event.AgentActionFinished{Territory: o.s.id(), Agent: o.s.arena.Agent.ID, Action: f.Number, Exit: f.Exit,
+		TookMS: uint64(max(0, f.Took.Milliseconds())), Output: o.s.masked(f.Output), Bytes: f.Bytes, Detail: o.s.masked(f.Detail) + why})
 }
 
 func (o *observer) SessionStarted(s agent.Session) agent.Cast {
@@ -173,18 +230,37 @@ func (o *observer) SessionStarted(s agent.Session) agent.Cast {
 	return c
 }
 
-// session is a cast as a gateway writes it. What was typed after a password
-// prompt is not among it; an exit is its action's.
+// session is a cast as a gateway writes it; an exit is its action's.
 type session struct {
-	cast *recording.CastWriter
-	path string
-	over func()
+	seat    *seat
+	cast    *recording.CastWriter
+	path    string
+	out, in mask
+	full    bool // nothing is kept any more
+	over    func()
 }
 
 func (c *session) Event(code byte, data []byte) {
 	switch code {
 	case agent.CastOutput:
-		c.cast.Write(data)
+		data = c.out.pass(data)
+	case agent.CastInput:
+		data = c.in.pass(data)
+	}
+	c.keep(code, data)
+}
+
+func (c *session) keep(code byte, data []byte) {
+	if c.full || len(data) == 0 {
+		return
+	}
+	if c.full = !c.seat.budget.take(onDisk(data)); c.full {
+		c.cast.Marker("the record ends here: the seat's " + recordsFull)
+		return
+	}
+	switch code {
+	case agent.CastOutput:
+		c.cast.Write(data) //nolint:errcheck // never fails
 	case agent.CastInput:
 		c.cast.Input(data)
 	case agent.CastMarker:
@@ -198,6 +274,8 @@ func (c *session) Event(code byte, data []byte) {
 }
 
 func (c *session) Close() error {
+	c.keep(agent.CastOutput, c.out.rest())
+	c.keep(agent.CastInput, c.in.rest())
 	c.over()
 	return c.cast.Close()
 }

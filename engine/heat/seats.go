@@ -46,8 +46,11 @@ type seat struct {
 	gateway  *agent.Gateway
 	password string
 	dir      string // in the runtime folder
+	disks    string // in the folder for disks
 	failed   *failed
 	hostile  hostile
+	budget   *budget
+	consoles sync.Map // by machine: *watched
 
 	playing atomic.Bool
 	usageMu sync.Mutex
@@ -72,7 +75,7 @@ func (h *Heat) seatPlayers() error {
 	}
 	h.notes = append(append(h.notes, p.Notes...), notes...)
 	for _, as := range seats {
-		s := &seat{heat: h, arena: as, adapter: as.Player}
+		s := &seat{heat: h, arena: as, adapter: as.Player, budget: &budget{limits: h.limits}}
 		for _, n := range h.notes {
 			if n.Territory == as.Territory.ID {
 				s.note = strings.TrimPrefix(s.note+"; "+n.Text, "; ")
@@ -149,8 +152,8 @@ func (s *seat) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("prepare the machines: %w", err)
 	}
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
-		return err
+	if err := errors.Join(os.Mkdir(s.dir, 0o700), os.Mkdir(s.disks, 0o700)); err != nil {
+		return s.startError(err)
 	}
 	s.password = randomText()
 	key, err := newKey()
@@ -161,9 +164,9 @@ func (s *seat) start(ctx context.Context) error {
 	sctx, cancel := context.WithTimeout(ctx, slow(startTime))
 	defer cancel()
 	s.cluster, err = h.cfg.Driver.Start(sctx, t, vm.Start{Name: s.id(), Password: s.password, AuthorizedKey: key.PublicKey(),
-		Cold: h.cfg.Cold, Dir: s.dir, Console: s.console})
+		Cold: h.cfg.Cold, Dir: s.disks, Console: s.console})
 	if err != nil {
-		return fmt.Errorf("start the machines: %w", err)
+		return s.startError(err)
 	}
 	s.progress("setting up", -1)
 	if err := s.setUp(ctx, slow(setupTime)); err != nil {
@@ -267,7 +270,7 @@ func (s *seat) open(dial agent.Dial) error {
 		names = append(names, m.Name())
 	}
 	var err error
-	s.gateway, err = agent.Open(agent.Config{Machines: names, Dial: dial, Observer: &observer{s: s, sessions: map[uint64]*session{}}, Password: s.password})
+	s.gateway, err = agent.Open(agent.Config{Machines: names, Dial: dial, Observer: &observer{s: s, sessions: map[uint64]*session{}, bare: map[uint64]bool{}}, Password: s.password})
 	if err != nil {
 		return fmt.Errorf("open the gateway: %w", err)
 	}
