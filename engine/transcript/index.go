@@ -268,6 +268,13 @@ func (x *index) file(name string) uint32 {
 	return uint32(len(x.files) - 1)
 }
 
+// fileName is the name of a file by its number.
+func (x *index) fileName(file uint32) string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.files[min(int(file), len(x.files)-1)]
+}
+
 // agent adds an agent and returns its number; when there are too many, the main
 // one's.
 func (x *index) agent(a AgentInfo) uint16 {

@@ -14,6 +14,7 @@ type span struct {
 	off, length int64
 	line        int // from 1
 	giant       bool
+	file        uint32 // in the index; 0: the one that is read
 }
 
 // giant is the size from which a line is walked over, not held.
@@ -303,6 +304,11 @@ func (l *lines) lost(s span, err error) {
 func oddRecord(x *index, s span, what string) {
 	e := step(Unknown, NoActor, s.off, s.length)
 	e.pos = int32(s.line - 1)
-	i := x.add(e)
-	x.note(Unfamiliar, "unknown-record", i, s.line, s.off, s.length, "%s", what)
+	f := Finding{Trouble: Unfamiliar, Code: "unknown-record", Line: s.line, Offset: s.off, Length: s.length, Text: what}
+	if s.file > 0 {
+		e.file = s.file
+		f.File = x.fileName(s.file)
+	}
+	f.Step = x.add(e)
+	x.find(f)
 }

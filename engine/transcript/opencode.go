@@ -196,7 +196,7 @@ func (o *openCode) part(r *skim.Reader, e entry, m openCodeMessage) {
 	if r.Kind() != skim.Object {
 		r.Skip()
 		if r.Err() == nil {
-			oddRecord(o.x, span{off: e.off, length: e.length}, "a part that is no object")
+			oddRecord(o.x, span{off: e.off, length: e.length, file: e.file}, "a part that is no object")
 		}
 		return
 	}

@@ -136,7 +136,7 @@ func (o *openHands) event(r *skim.Reader, file uint32, lane uint16, pos int) {
 	if r.Kind() != skim.Object {
 		off, length := valueSpan(r)
 		if r.Err() == nil {
-			oddRecord(o.x, span{off: off, length: length}, "an event that is no object")
+			oddRecord(o.x, span{off: off, length: length, file: file}, "an event that is no object")
 		}
 		return
 	}

@@ -276,10 +276,7 @@ func (o *openHandsDir) advance(budget int64) (bool, error) {
 }
 
 func (o *openHandsDir) blob(file uint32) (blob, func(), error) {
-	o.x.mu.RLock()
-	name := o.x.files[min(int(file), len(o.x.files)-1)]
-	o.x.mu.RUnlock()
-	b, err := o.st.open(name)
+	b, err := o.st.open(o.x.fileName(file))
 	if err != nil {
 		return nil, nil, err
 	}
