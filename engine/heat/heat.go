@@ -55,7 +55,7 @@ type Config struct {
 	Players agent.Registry
 	Cold    bool // boot the machines instead of resuming their prepared state
 	// Secret is what the heat's secret values are derived from; nil for a new one.
-	Secret  *probe.Secret
+	Secret *probe.Secret
 	Version string // of refbox, for the provenance
 	// Progress hears of the set-up, from when the folder is this heat's on. It is
 	// called from several goroutines.
@@ -119,7 +119,11 @@ func New(cfg Config) *Heat {
 	if cfg.Progress == nil {
 		cfg.Progress = func(Progress) {}
 	}
-	return &Heat{cfg: cfg, secret: probe.NewSecret(), slow: 1, limits: seatLimits}
+	h := &Heat{cfg: cfg, secret: probe.NewSecret(), slow: 1, limits: seatLimits}
+	if cfg.Secret != nil {
+		h.secret = *cfg.Secret
+	}
+	return h
 }
 
 // clock is the heat's clock: 0 until the race begins.

@@ -62,6 +62,15 @@ func (h *Heat) match(versions map[string]string) (recording.Match, error) {
 	return m, nil
 }
 
+// Key is the compatibility key that a heat of this package would record.
+func Key(p *arena.Package) (string, error) {
+	hashes, err := p.Hashes()
+	if err != nil {
+		return "", err
+	}
+	return compatibility(p.Manifest, hashes)
+}
+
 // compatibility is the same for heats that may be compared: the same task, rules,
 // guest and verifiers, whoever played, and wherever the package lay.
 func compatibility(m *arena.Manifest, hashes map[string]string) (string, error) {
