@@ -55,7 +55,7 @@ type Config struct {
 	Players agent.Registry
 	Cold    bool // boot the machines instead of resuming their prepared state
 	// Secret is what the heat's secret values are derived from; nil for a new one.
-	Secret *probe.Secret
+	Secret  *probe.Secret
 	Version string // of refbox, for the provenance
 	// Progress hears of the set-up, from when the folder is this heat's on. It is
 	// called from several goroutines.
@@ -76,11 +76,6 @@ type Result struct {
 	Outcome referee.Outcome // valid unless Aborted
 	Notes   []arena.Note
 }
-
-// Run runs a heat to its end. The error is the reason of an abort, or what went
-// wrong with the recording; a heat that ctx ended after its outcome has both an
-// outcome and an error.
-func Run(ctx context.Context, cfg Config) (Result, error) { return New(cfg).Run(ctx) }
 
 // ended is the cause of a heat that a person ended.
 type ended struct{ author, reason string }
@@ -187,7 +182,9 @@ func (h *Heat) Evidence(territory, name string, n uint64, e probe.Evidence) (pat
 // World is the fold of the log.
 func (h *Heat) World() *world.World { return h.rec.World() }
 
-// Run runs the heat.
+// Run runs the heat to its end. The error is the reason of an abort, or what went
+// wrong with the recording; a heat that ctx ended after its outcome has both an
+// outcome and an error.
 func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
