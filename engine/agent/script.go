@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -243,38 +241,4 @@ func exitStatus(s string) (int, error) {
 		return 0, fmt.Errorf("%q is not an exit status, 0 to 255", s)
 	}
 	return n, nil
-}
-
-// Scripts is the adapter "script": its argument names a bundled script
-// ("careful" is careful.sh in fsys) or, with a slash in it, a file on disk.
-func Scripts(fsys fs.FS) Factory {
-	return func(arg string) (Player, error) {
-		s, err := loadScript(fsys, arg)
-		if err != nil {
-			return nil, err
-		}
-		return ScriptPlayer(s), nil
-	}
-}
-
-func loadScript(fsys fs.FS, arg string) (*Script, error) {
-	if strings.Contains(arg, "/") {
-		data, err := os.ReadFile(arg)
-		if err != nil {
-			return nil, err
-		}
-		return ParseScript(arg, data)
-	}
-	if fsys == nil || arg == "" {
-		return nil, errors.New("name a script: script:NAME for a bundled one, script:./FILE for another")
-	}
-	data, err := fs.ReadFile(fsys, arg+".sh")
-	if err != nil {
-		all, _ := fs.Glob(fsys, "*.sh")
-		for i := range all {
-			all[i] = strings.TrimSuffix(all[i], ".sh")
-		}
-		return nil, fmt.Errorf("no bundled script %q; there are: %s", arg, strings.Join(all, ", "))
-	}
-	return ParseScript(arg+".sh", data)
 }

@@ -2,11 +2,11 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,25 +96,6 @@ func FuzzParseScript(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestScripts(t *testing.T) {
-	reg := Registry{"script": Scripts(fstest.MapFS{
-		"careful.sh": {Data: []byte("ls\n")}, "hasty.sh": {Data: []byte("echo '\n")}})}
-	if _, err := reg.Player("script:careful"); err != nil {
-		t.Fatal(err)
-	}
-	for spec, want := range map[string]string{
-		"script:right":    `adapter "script:right": no bundled script "right"; there are: careful, hasty`,
-		"script":          `adapter "script": name a script`,
-		"script:hasty":    `adapter "script:hasty": hasty.sh:1:6: `,
-		"script:/nowhere": `adapter "script:/nowhere": open /nowhere: `,
-		"claux":           `adapter "claux" is not known here; known are: script`,
-	} {
-		if _, err := reg.Player(spec); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", spec, err, want)
-		}
-	}
 }
 
 type notes struct {
@@ -246,5 +227,23 @@ func TestScriptWithAForeignPassword(t *testing.T) {
 	r, err := Run(t.Context(), ScriptPlayer(s), Seat{Login: l}, nil)
 	if err != nil || r.Status != Failed || !strings.Contains(r.Summary, "unable to authenticate") {
 		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+func TestRegistry(t *testing.T) {
+	reg := Registry{
+		"good": func(arg string) (Player, error) { return ScriptPlayer(&Script{Player: arg}), nil },
+		"bad":  func(string) (Player, error) { return nil, errors.New("no key") },
+	}
+	if p, err := reg.Player("good:a:b"); err != nil || p.(scriptPlayer).s.Player != "a:b" {
+		t.Errorf("%v, %v", p, err)
+	}
+	for spec, want := range map[string]string{
+		"bad:x": `adapter "bad:x": no key`,
+		"claux": `adapter "claux" is not known here; known are: bad, good`,
+	} {
+		if _, err := reg.Player(spec); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", spec, err, want)
+		}
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -86,6 +88,8 @@ type echo struct {
 	w      *io.PipeWriter
 	closed func()
 }
+
+func (e *echo) Login() Login { return Login{"root", "sesame"} }
 
 func (e *echo) Read(p []byte) (int, error) { return e.r.Read(p) }
 func (e *echo) Write(p []byte) (int, error) {
@@ -168,6 +172,9 @@ func TestBothWaysBehaveTheSame(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if l, ok := LoginAt(console); !ok || l.User != "root" || l.Password != "sesame" {
+				t.Fatalf("the login is %q, %q", l.User, l.Password)
+			}
 			for _, typed := range []string{"ls\r", strings.Repeat("x", 300_000), "\x00\xff"} {
 				var typing sync.WaitGroup
 				typing.Go(func() {
@@ -206,6 +213,25 @@ func TestBothWaysBehaveTheSame(t *testing.T) {
 				t.Fatal(got)
 			}
 		})
+	}
+}
+
+func TestLoginsAreNotPrinted(t *testing.T) {
+	l := Login{"root", "sesame"}
+	text, err := json.Marshal(map[string]any{"login": l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "login", l)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "login", l, "in", struct{ L Login }{l})
+	for _, s := range []string{fmt.Sprint(l), fmt.Sprintf("%+v %#v %q", l, &l, l), fmt.Sprintf("%+v", []Login{l}), string(text), log.String()} {
+		if strings.Contains(s, "sesame") {
+			t.Error(s)
+		}
+	}
+	if l, ok := LoginAt(struct{ io.ReadWriteCloser }{}); ok {
+		t.Errorf("a console that knows none has the login %v", l)
 	}
 }
 

@@ -130,38 +130,6 @@ func prevOf(line []byte) (string, bool) {
 	return string(end[len(`,"prev":"`) : tail-2]), true
 }
 
-// VerifyChain reads a log to its end and returns every break, and the hash of
-// the last whole line. A sealed log's head is what it should be; empty when the
-// log was never sealed (the heat did not end): then a change to its last line
-// cannot be told.
-func VerifyChain(r io.Reader, genesis, sealed string) (head string, breaks []error, err error) {
-	c := NewChain(genesis)
-	br := bufio.NewReaderSize(r, 256<<10)
-	for {
-		line, _, err := ReadLine(br)
-		if errors.Is(err, ErrTooLong) {
-			breaks = append(breaks, &ChainError{c.line + 1, c.size, "is longer than any line that is written"})
-			return c.prev, breaks, nil
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return c.prev, breaks, err
-		}
-		if errors.Is(err, io.EOF) {
-			if len(line) > 0 && sealed != "" {
-				breaks = append(breaks, &ChainError{c.line + 1, c.size, "has no newline, in a log that was closed properly"})
-			}
-			break
-		}
-		if breakErr := c.Next(line); breakErr != nil {
-			breaks = append(breaks, breakErr)
-		}
-	}
-	if err := c.Close(sealed); err != nil {
-		breaks = append(breaks, err)
-	}
-	return c.prev, breaks, nil
-}
-
 // ErrTooLong: a line is longer than MaxLine.
 var ErrTooLong = errors.New("line is longer than 16 MiB")
 

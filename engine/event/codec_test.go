@@ -22,7 +22,7 @@ func TestReferenceLinesReencodeToTheSameBytes(t *testing.T) {
 	lines := 0
 	for _, dir := range shared.Recordings(t) {
 		for n, line := range readLines(t, filepath.Join(dir, "events.jsonl")) {
-			e, err := DecodeRaw(line)
+			e, err := decodeRaw(line)
 			if err != nil {
 				t.Fatalf("%s line %d: %v", filepath.Base(dir), n+1, err)
 			}
@@ -302,7 +302,7 @@ func TestLongStringsAreCut(t *testing.T) {
 	if got := e.Body.(OperatorNote).Text; len(got) > MaxText || !strings.HasSuffix(got, "…") || !utf8.ValidString(got) {
 		t.Fatalf("length %d", len(got))
 	}
-	raw, err := DecodeRaw(line)
+	raw, err := decodeRaw(line)
 	if err != nil || raw.Body.(OperatorNote).Text != long {
 		t.Fatalf("raw decoding changed the text: %v", err)
 	}
@@ -342,7 +342,7 @@ func FuzzDecode(f *testing.F) {
 		if !bytes.Equal(Encode(again), Encode(e)) {
 			t.Fatalf("not stable:\n%s\n%s", Encode(e), Encode(again))
 		}
-		raw, err := DecodeRaw(line)
+		raw, err := decodeRaw(line)
 		if err != nil {
 			t.Fatalf("read sanitised but not raw: %v", err)
 		}

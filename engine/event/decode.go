@@ -36,13 +36,6 @@ func Decode(line []byte) (Event, error) {
 	return d.Decode(line)
 }
 
-// DecodeRaw is Decode with strings as they are in the file: what it reads,
-// Encode writes back to the same bytes.
-func DecodeRaw(line []byte) (Event, error) {
-	d := &Decoder{Raw: true}
-	return d.Decode(line)
-}
-
 // Decode reads one line; see the function Decode. The event keeps nothing of line.
 func (d *Decoder) Decode(line []byte) (Event, error) {
 	c := &d.c
@@ -269,5 +262,6 @@ func (c *codec) unknown(kind string) (Event, error) {
 	return c.ev, nil
 }
 
-// Kinds are the kinds that are known, sorted.
+// Kinds are the kinds that are known, sorted: what folds or tells events is tested
+// for all of them.
 func Kinds() []string { return slices.Sorted(maps.Keys(decoders)) }

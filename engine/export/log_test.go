@@ -195,7 +195,7 @@ func TestReferenceFoldsToOurWorld(t *testing.T) {
 		for i, b := range bodies {
 			ms += uint64(rapid.IntRange(0, 3).Draw(t, "ms"))
 			line := event.Encode(event.Event{Sequence: uint64(i), ElapsedMS: ms, Prev: "0123", Body: b})
-			e, err := event.DecodeRaw(line)
+			e, err := (&event.Decoder{Raw: true}).Decode(line)
 			if err != nil {
 				t.Fatal(err)
 			}

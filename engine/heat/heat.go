@@ -77,6 +77,11 @@ type Result struct {
 	Notes   []arena.Note
 }
 
+// Run runs a heat to its end. The error is the reason of an abort, or what went
+// wrong with the recording; a heat that ctx ended after its outcome has both an
+// outcome and an error.
+func Run(ctx context.Context, cfg Config) (Result, error) { return New(cfg).Run(ctx) }
+
 // ended is the cause of a heat that a person ended.
 type ended struct{ author, reason string }
 
@@ -182,9 +187,7 @@ func (h *Heat) Evidence(territory, name string, n uint64, e probe.Evidence) (pat
 // World is the fold of the log.
 func (h *Heat) World() *world.World { return h.rec.World() }
 
-// Run runs the heat to its end. The error is the reason of an abort, or what went
-// wrong with the recording; a heat that ctx ended after its outcome has both an
-// outcome and an error.
+// Run runs the heat; see the function Run.
 func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

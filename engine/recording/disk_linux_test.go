@@ -49,7 +49,7 @@ func TestDiskFull(t *testing.T) {
 	if err := w.Finish(); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("finished: %v", err)
 	}
-	report, err := Verify(t.Context(), dir)
+	report, err := verifyFolder(t.Context(), dir)
 	if err != nil || report.Breaks() != 0 || report.Events != written || report.Stopped == "" {
 		t.Errorf("%d written, %+v, %v", written, report, err)
 	}

@@ -70,6 +70,7 @@ type index struct {
 	findings tally
 	sequence uint64 // that the next event should have
 	clock    uint64
+	previous uint64 // clock of the last event, which may be less
 	head     *world.World
 	shown    *world.World // a copy of head for callers, nil when head changed
 }

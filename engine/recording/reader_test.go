@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestReferenceRecordingsVerify(t *testing.T) {
 	for _, dir := range shared.Recordings(t) {
 		before := treeOf(t, dir)
-		report, err := Verify(t.Context(), dir)
+		report, err := verifyFolder(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,6 +269,30 @@ func line(seq, ms int, rest string) string {
 
 const note = `"kind":"operator_note","author":"a","text":"b"`
 
+// Each step of the clock back is found once, and against the line before.
+func TestClockBackIsCountedByStep(t *testing.T) {
+	dir := t.TempDir()
+	var log string
+	for i, ms := range []int{0, 9, 5, 6, 7, 9, 8, 8, 20} {
+		log += line(i, ms, note)
+	}
+	write(t, filepath.Join(dir, "events.jsonl"), log)
+	report, err := verifyFolder(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range report.Findings {
+		if f.Code == "clock_back" {
+			got = append(got, f.Text)
+		}
+	}
+	want := []string{"line 3: the clock goes back from 9 to 5 ms", "line 7: the clock goes back from 9 to 8 ms"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestOddLogsAreReadAsFarAsTheyCan(t *testing.T) {
 	for name, c := range map[string]struct {
 		log    string
@@ -298,7 +323,7 @@ func TestOddLogsAreReadAsFarAsTheyCan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "events.jsonl"), c.log)
-			report, err := Verify(t.Context(), dir)
+			report, err := verifyFolder(t.Context(), dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -365,7 +390,7 @@ func TestHostileFolders(t *testing.T) {
 	if _, _, err := r.Artifact("../..", "../../../etc/passwd"); err == nil {
 		t.Error("left the folder")
 	}
-	report, err := Verify(t.Context(), dir)
+	report, err := verifyFolder(t.Context(), dir)
 	if err != nil || report.Breaks() != 0 {
 		t.Fatalf("%+v %v", report, err)
 	}
@@ -593,4 +618,13 @@ func FuzzOpen(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func verifyFolder(ctx context.Context, path string) (Report, error) {
+	r, err := Open(path)
+	if err != nil {
+		return Report{}, err
+	}
+	defer r.Close()
+	return r.Verify(ctx)
 }

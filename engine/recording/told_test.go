@@ -44,7 +44,7 @@ func TestKnownIrregularitiesAreFoundAndNoOthers(t *testing.T) {
 		if !known {
 			continue // newer than the list
 		}
-		report, err := Verify(t.Context(), dir)
+		report, err := verifyFolder(t.Context(), dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestForeignTranscripts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := copyOf(t, c.of)
 			c.change(t, dir)
-			report, err := Verify(t.Context(), dir)
+			report, err := verifyFolder(t.Context(), dir)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,21 +16,11 @@ import (
 	"refbox/engine/world"
 )
 
-// Verify checks everything that a recording can prove: it folds the log anew and
+// Verify checks everything that the recording can prove: it folds the log anew and
 // compares world.json, follows the chain from match.json to the sealed head, and
 // checks the seed and the digests of arena.json and the evidence. A heat that is
-// still written is checked as far as it has come. The error is for a recording
-// that cannot be opened; what is wrong with one is in the report.
-func Verify(ctx context.Context, path string) (Report, error) {
-	r, err := Open(path)
-	if err != nil {
-		return Report{}, err
-	}
-	defer r.Close()
-	return r.Verify(ctx)
-}
-
-// Verify is the function Verify for an open recording.
+// still written is checked as far as it has come. What is wrong with a recording is
+// in the report; the error is for one that cannot be read.
 func (r *Recording) Verify(ctx context.Context) (Report, error) {
 	if err := r.Load(ctx); err != nil {
 		return Report{}, err

@@ -96,7 +96,7 @@ func playHeat(t testing.TB, w *Writer) {
 func TestWrittenHeatVerifiesAndReads(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "heat")
 	writeHeat(t, dir)
-	report, err := Verify(t.Context(), dir)
+	report, err := verifyFolder(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestTamperingIsFound(t *testing.T) {
 			if err := c.change(dir); err != nil {
 				t.Fatal(err)
 			}
-			report, err := Verify(t.Context(), dir)
+			report, err := verifyFolder(t.Context(), dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +203,7 @@ func TestMissingEvidenceIsANote(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "seats/one/evidence/a-6.json")); err != nil {
 		t.Fatal(err)
 	}
-	report, err := Verify(t.Context(), dir)
+	report, err := verifyFolder(t.Context(), dir)
 	if err != nil || report.Breaks() != 0 || report.Badge() != "notes" {
 		t.Fatalf("%+v %v", report, err)
 	}
@@ -231,7 +231,7 @@ func TestUnfinishedHeatSaysWhereItStopped(t *testing.T) {
 	if changed, err := r.Refresh(); !changed || err != nil || r.Live() {
 		t.Fatalf("%v %v %v", changed, err, r.Live())
 	}
-	report, err := Verify(t.Context(), dir)
+	report, err := verifyFolder(t.Context(), dir)
 	if err != nil || report.Breaks() != 0 || !strings.Contains(report.Stopped, "1500 ms") || !report.Chained || report.Sealed {
 		t.Fatalf("%+v %v", report, err)
 	}
@@ -463,7 +463,7 @@ func TestKilledWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
-		report, err := Verify(t.Context(), dir)
+		report, err := verifyFolder(t.Context(), dir)
 		if err != nil || report.Breaks() != 0 || report.Events == 0 || report.Stopped == "" || !report.Chained {
 			t.Fatalf("killed writer %d: %+v %v", n, report, err)
 		}
@@ -490,7 +490,7 @@ func TestWriterWorldIsTheFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := event.DecodeRaw(line)
+	e, err := (&event.Decoder{Raw: true}).Decode(line)
 	if err != nil {
 		t.Fatal(err)
 	}
