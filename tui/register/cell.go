@@ -53,7 +53,7 @@ func cellLines(r *reading, store, scenario, width int) []line {
 	for _, posture := range []register.Posture{register.CurrentPosture, register.TargetPosture} {
 		if b := was(r, posture, store, scenario); b != nil {
 			sign, word := turn(b, doc.Cell(posture, store, scenario))
-			g.row(seg{fmt.Sprintf("%c %s", sign, word), loud}, seg{fmt.Sprintf(" %s: without what is assumed it is ", postureWord(posture)), dim}, seg{sides(b), plain})
+			g.say("", 0, loud, "%c %s, %s: without what is assumed %s", sign, postureWord(posture), word, sides(b))
 		}
 	}
 	g.blank()

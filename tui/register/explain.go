@@ -65,7 +65,7 @@ func (p *page) cellExplained(r *reading, x *register.CellExplanation) {
 		s := &x.Sides[i]
 		who := ""
 		if s.Operator {
-			who = " ◆ the operator is here: this side decides the cell"
+			who = " ◆ operator: this side decides"
 		}
 		p.heading("side " + s.ID + who)
 		m := outcomeMark(s.Outcome)

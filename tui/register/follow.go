@@ -200,7 +200,7 @@ func (f *follower) read(last *reading) *reading {
 	e, err := f.src.Load()
 	if err != nil {
 		next := *last
-		next.trouble = "not read, so the last good one is shown: " + whatIsWrong(err)
+		next.trouble = "the last good one is shown: " + whatIsWrong(err)
 		return &next
 	}
 	return f.suppose(e, "")
@@ -266,12 +266,17 @@ func keep(e *register.Explainer, w register.WhatIf) (kept register.WhatIf, gone 
 // whatIsWrong is an error on one line: the first problem, with its place.
 func whatIsWrong(err error) string {
 	var bad *register.Invalid
-	if errors.As(err, &bad) && len(bad.Problems) > 0 {
-		more := ""
+	var gone *os.PathError
+	switch {
+	case errors.As(err, &bad) && len(bad.Problems) > 0:
+		first, more := bad.Problems[0], ""
+		first.File = filepath.Base(first.File)
 		if n := len(bad.Problems) - 1 + bad.More; n > 0 {
 			more = fmt.Sprintf(" (and %d more)", n)
 		}
-		return text.Line(bad.Problems[0].String()) + more
+		return text.Line(first.String()) + more
+	case errors.As(err, &gone):
+		return text.Line(filepath.Base(gone.Path) + ": " + gone.Err.Error())
 	}
 	return text.Line(err.Error())
 }

@@ -146,7 +146,7 @@ func (p *matrixPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, posture
 	p.settle(len(list), rows)
 
 	from, to := p.scenario.top, min(len(doc.Scenarios), p.scenario.top+cols)
-	if gaps > 0 {
+	if gaps > 0 && to > from {
 		in.PutRight(label-1, 0, gaps, "gaps", dim)
 	}
 	for k := from; k < to; k++ {
@@ -268,7 +268,7 @@ func turn(was, now *register.Cell) (rune, string) {
 	case was.Outcome.Worse(now.Outcome):
 		return '▲', "better"
 	}
-	return '≠', "other"
+	return '≠', "otherwise"
 }
 
 // drawCell draws the operator's outcome, its time where there is room, then the

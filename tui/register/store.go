@@ -97,13 +97,13 @@ func (p *page) points(r *reading, s *register.Store) {
 			if v.text == none {
 				st = dim
 			}
-			if i < 2 || before != "" {
+			switch {
+			case i < 2:
 				shown = cell(shown)
+			case before != "": // nothing of it is measured, so there is room
+				shown, st = "was "+before, loud
 			}
 			segs = append(segs, seg{shown, st})
-		}
-		if before != "" {
-			segs = append(segs, seg{"was " + before, loud})
 		}
 		p.row(segs...)
 	}
