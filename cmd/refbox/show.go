@@ -22,6 +22,7 @@ import (
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
 	"refbox/tui/plain"
+	"refbox/tui/step"
 )
 
 // canShow says whether the screen can be shown: a terminal on both sides that
@@ -59,7 +60,7 @@ func screenConfig(a *app) tui.Config {
 		}
 	}
 	out.ASCII = os.Getenv("REFBOX_ASCII") != "" || !utf8Locale()
-	return tui.Config{Keys: keymap.Default(), Output: out, Log: &lazyLog{path: logFile()}}
+	return tui.Config{Keys: keymap.Default(), Output: out, Log: &lazyLog{path: logFile()}, Transcript: step.OpenSeat}
 }
 
 // utf8Locale says whether the locale lets box lines and signs be shown. The

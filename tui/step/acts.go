@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -141,39 +140,6 @@ func (s *Screen) enter(h view.Host) tea.Cmd {
 	return nil
 }
 
-// subagent is the agent that a step has started, as an index of Agents; -1 for
-// none.
-func (t *track) subagent(h transcript.Head) int {
-	if h.Kind != transcript.ToolCall && h.Kind != transcript.Lifecycle {
-		return -1
-	}
-	for i, a := range t.agents() {
-		if i > 0 && i != t.lens && a.Step == h.Index && (a.File != "" || a.Steps > 0) {
-			return i
-		}
-	}
-	return -1
-}
-
-// agents are the record's, as of the steps that are listed.
-func (t *track) agents() []transcript.AgentInfo {
-	if t.cachedFor != t.tr.Len() || t.cached == nil {
-		t.cached, t.cachedFor = t.tr.Agents(), t.tr.Len()
-	}
-	return t.cached
-}
-
-func (t *track) agentName(i int) string {
-	agents := t.agents()
-	if i < 0 || i >= len(agents) {
-		return ""
-	}
-	if agents[i].Name != "" {
-		return agents[i].Name
-	}
-	return agents[i].ID
-}
-
 // enterAgent steps through a sub-agent's own record, or its steps in this one.
 func (s *Screen) enterAgent(h view.Host, t *track, i int) {
 	a := t.agents()[i]
@@ -230,8 +196,11 @@ func hold[T any](t *track, work func() (T, error), then func(h view.Host, v T) t
 		}
 		return func(h view.Host) tea.Cmd {
 			if t.within.Err() != nil {
-				if c, ok := any(v).(io.Closer); ok {
-					c.Close() //nolint:errcheck // nobody will read it
+				switch v := any(v).(type) {
+				case *transcript.Transcript:
+					v.Close() //nolint:errcheck // nobody will read it
+				case *track:
+					v.close() //nolint:errcheck // the same
 				}
 				return nil
 			}

@@ -114,18 +114,16 @@ func (t *track) ask(s *Screen, rows, width int) <-chan struct{} {
 		t.asked = job{page: j.page}
 		return nil
 	}
-	if t.asked.ready != nil && t.asked.page == j.page && len(t.asked.titles) == len(j.titles) &&
+	if t.asking != nil && t.asked.page == j.page && len(t.asked.titles) == len(j.titles) &&
 		(len(j.titles) == 0 || t.asked.titles[0] == j.titles[0]) {
 		select {
-		case <-t.asked.ready: // it was given up
+		case <-t.asking: // it was given up
 		default:
-			return t.asked.ready
+			return t.asking
 		}
 	}
-	t.asked = j
-	ready := t.request(j)
-	t.asked.ready = ready
-	return ready
+	t.asked, t.asking = j, t.request(j)
+	return t.asking
 }
 
 // columns of the list, by its width.
@@ -147,7 +145,10 @@ func (t *track) columns(w int) columns {
 	if w >= 64 {
 		k.word = 10
 	}
-	k.tool = min(max(4, w/8), 14)
+	k.tool = min(max(4, t.counts.widest), w/6, 14)
+	if t.counts.widest == 0 {
+		k.tool = 0
+	}
 	agents := t.agents()
 	several := 0
 	for _, a := range agents {
@@ -188,10 +189,14 @@ func (t *track) columns(w int) columns {
 	return k
 }
 
-// footRows is what the list gives to the totals and the filter.
+// footRows is what the list gives to the totals and the filter; where it is low
+// they are on its lower side.
 func footRows(r canvas.Rect) int {
-	if r.H < 9 {
+	switch {
+	case r.H < 12:
 		return 0
+	case r.W < 76:
+		return 3
 	}
 	return 2
 }
@@ -244,8 +249,10 @@ func (s *Screen) drawList(c canvas.Canvas, r canvas.Rect, t *track, lead, two bo
 			selected(in, y, lead)
 		}
 	}
-	if footRows(r) > 0 {
-		s.drawFoot(in.Sub(canvas.Rect{Y: h - 2, W: w, H: 2}), t)
+	if n := footRows(r); n > 0 {
+		s.drawFoot(in.Sub(canvas.Rect{Y: h - n, W: w, H: n}), t)
+	} else {
+		c.PutRight(r.X+r.W-2, r.Y+r.H-1, r.W-4, " "+firstOf(s.aside(t), t.totalLine()+t.totalMethod())+" ", canvas.Fg(canvas.Dim))
 	}
 }
 
@@ -332,34 +339,62 @@ func drawMark(c canvas.Canvas, y int, k columns, m mark) {
 // drawFoot tells the totals with the method that found them, and the filter or
 // the clock.
 func (s *Screen) drawFoot(c canvas.Canvas, t *track) {
-	w, _ := c.Size()
+	w, h := c.Size()
 	dim := canvas.Fg(canvas.Dim)
-	total := t.tr.Totals()
-	line := "no usage recorded"
-	if u := usageLine(total.Usage, short); u != "" {
-		method := total.Method
-		if total.Input == nil && total.Output == nil {
-			method = total.CostMethod
-		}
-		line = "Σ " + u + " · " + method
-		if total.Partial {
-			line += ", so far"
-		}
-	}
 	c.HLine(0, 0, w, '┄', canvas.Fg(canvas.Border))
-	right := w - 1
+	x := 2
+	if n := t.troubles(); n != "" {
+		x = c.Put(2, 0, " ⚠ "+n+" ", canvas.Fg(canvas.Warn))
+	}
+	if aside := s.aside(t); aside != "" && w-x > 8 {
+		c.PutRight(w-1, 0, w-x-2, " "+aside+" ", canvas.Fg(canvas.Key))
+	}
+	if h > 2 {
+		c.PutFit(1, 1, w-2, t.totalLine(), dim)
+		c.PutFit(1, 2, w-2, strings.TrimPrefix(t.totalMethod(), " · "), dim)
+		return
+	}
+	c.PutFit(1, 1, w-2, t.totalLine()+t.totalMethod(), dim)
+}
+
+// aside is what is to be known of the list: its filter, or its clock.
+func (s *Screen) aside(t *track) string {
+	if !t.filter.empty() {
+		return "only " + t.filter.String()
+	}
+	return firstOf(t.note, s.clock)
+}
+
+// totalLine are the figures of the whole record, totalMethod how they were found.
+func (t *track) totalLine() string {
+	if u := usageLine(t.totals().Usage, short); u != "" {
+		return "Σ " + u
+	}
+	return "no usage recorded"
+}
+
+func (t *track) totalMethod() string {
+	total := t.totals()
+	method := total.Method
 	switch {
-	case !t.filter.empty():
-		right = c.PutRight(right, 0, w/2, " only "+t.filter.String()+" ", canvas.Fg(canvas.Key))
-	case t.note != "":
-		right = c.PutRight(right, 0, w*2/3, " "+t.note+" ", canvas.Fg(canvas.Dim))
-	case s.clock != "":
-		right = c.PutRight(right, 0, w*2/3, " "+s.clock+" ", canvas.Fg(canvas.Dim))
+	case usageLine(total.Usage, short) == "":
+		return ""
+	case total.Input == nil && total.Output == nil:
+		method = total.CostMethod
 	}
-	if n := t.troubles(); n != "" && right > text.Width(n)+6 {
-		c.Put(2, 0, " "+n+" ", canvas.Fg(canvas.Warn))
+	if total.Partial {
+		method += ", so far"
 	}
-	c.PutFit(1, 1, w-2, line, dim)
+	return " · " + method
+}
+
+// totals are asked for anew only when more was read.
+func (t *track) totals() *transcript.Totals {
+	if n := t.tr.Len(); t.sum == nil || t.sumFor != n && (t.tr.Complete() || n > t.sumFor+20_000) || t.sum.Partial && t.tr.Complete() {
+		total := t.tr.Totals()
+		t.sum, t.sumFor = &total, n
+	}
+	return t.sum
 }
 
 // troubles is the number of findings, in words.
@@ -371,7 +406,7 @@ func (t *track) troubles() string {
 	if n == 0 {
 		return ""
 	}
-	return "⚠ " + plural(n, "finding")
+	return plural(n, "finding")
 }
 
 func (s *Screen) drawPage(c canvas.Canvas, r canvas.Rect, t *track, lead bool) {

@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -51,13 +52,34 @@ type page struct {
 func lay(f *transcript.Full, j judged, l look) page {
 	p := &pager{paper: paper{w: max(8, l.width)}, look: l, f: f, j: j}
 	p.head()
-	for i := 0; i < len(f.Parts) && !p.full(); i++ {
-		i += p.part(i)
+	// First what the call is for; arguments that another part shows come last.
+	told := slices.ContainsFunc(f.Parts, func(part transcript.Part) bool { return tells(part.Role) })
+	for _, turn := range []func(r transcript.Role) bool{
+		func(r transcript.Role) bool { return r == transcript.PartDescription },
+		func(r transcript.Role) bool {
+			return r != transcript.PartDescription && !(told && r == transcript.PartInput)
+		},
+		func(r transcript.Role) bool { return told && r == transcript.PartInput },
+	} {
+		for i := 0; i < len(f.Parts) && !p.full(); i++ {
+			if turn(f.Parts[i].Role) {
+				i += p.part(i, told)
+			}
+		}
 	}
 	if p.full() {
 		p.say("the rest is too long for the screen: open the step in $EDITOR", canvas.Fg(canvas.Warn))
 	}
 	return page{rows: p.rows, folded: p.folded}
+}
+
+// tells says that a part shows what a call's arguments say.
+func tells(r transcript.Role) bool {
+	switch r {
+	case transcript.PartCommand, transcript.PartCode, transcript.PartPath, transcript.PartQuery, transcript.PartOld, transcript.PartNew, transcript.PartPatch:
+		return true
+	}
+	return false
 }
 
 type pager struct {
@@ -168,11 +190,15 @@ func (p *pager) judgement() {
 	}
 }
 
-// part writes part i and says how many of the next it has written with it.
-func (p *pager) part(i int) (also int) {
+// part writes part i and says how many of the next it has written with it. told:
+// the arguments are in other parts, too.
+func (p *pager) part(i int, told bool) (also int) {
 	part := p.f.Parts[i]
 	raw := part.Text.Raw()
 	title := part.Role.String()
+	if part.Role == transcript.PartInput {
+		title = "arguments"
+	}
 	switch part.Role {
 	case transcript.PartReasoning:
 		if !p.private {
@@ -190,9 +216,15 @@ func (p *pager) part(i int) (also int) {
 			if i == 0 || !brief(p.f.Parts[i-1].Role) {
 				p.gap()
 			}
-			p.put(text.Pad(title, 12), canvas.Fg(canvas.Dim), 12)
-			p.put(text.Line(raw), canvas.Fg(canvas.Title), 12)
-			p.end(12)
+			p.pair(title, raw)
+			return 0
+		}
+	case transcript.PartMessage:
+		if part.Label != "" && len(raw) < 200 && !strings.Contains(strings.TrimSpace(raw), "\n") {
+			if i == 0 || p.f.Parts[i-1].Role != part.Role {
+				p.gap()
+			}
+			p.pair(part.Label, raw)
 			return 0
 		}
 	case transcript.PartOld:
@@ -211,6 +243,10 @@ func (p *pager) part(i int) (also int) {
 		note = size(part.Text.Size())
 	}
 	p.rule(title, note)
+	if told && part.Role == transcript.PartInput && !p.open {
+		p.fold(i, "as they were given: enter opens")
+		return 0
+	}
 	shown, hidden := p.folding(raw, part.Text)
 	p.body(part, shown)
 	if part.Role == transcript.PartCommand || part.Role == transcript.PartCode {
@@ -220,6 +256,13 @@ func (p *pager) part(i int) (also int) {
 		p.fold(i, hidden)
 	}
 	return 0
+}
+
+// pair is a short part on a line of its own, beside its name.
+func (p *pager) pair(name, value string) {
+	p.put(text.Pad(name, 12), canvas.Fg(canvas.Dim), 12)
+	p.put(text.Line(strings.TrimSpace(value)), canvas.Fg(canvas.Title), 12)
+	p.end(12)
 }
 
 func brief(r transcript.Role) bool {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"refbox/engine/analysis"
+	"refbox/engine/text"
 	"refbox/engine/transcript"
 )
 
@@ -25,8 +26,11 @@ type mark struct {
 type track struct {
 	*record
 	name  string
-	owned bool // the record is closed with the track
-	lens  int  // the only agent whose steps are listed; -1 for all
+	owned bool   // the record is closed with the track
+	lens  int    // the only agent whose steps are listed; -1 for all
+	lane  string // by its name, until it is known; then nothing of others is listed
+	// territory is the seat's, in a heat.
+	territory string
 	// zero is the common clock's time when the record's is 0, give or take slack.
 	zero, slack int64
 	placed      bool   // zero is known
@@ -49,20 +53,25 @@ type track struct {
 	open   bool  // the chosen step's parts are whole
 	opened int32 // the row that open and up are about
 
-	asked job // what was asked last
+	asked  job // what was asked of the clerk last, and its end
+	asking <-chan struct{}
 
 	cached    []transcript.AgentInfo // the record's, when it had cachedFor steps
 	cachedFor int
+	starts    map[int]int        // by the step that started them
 	report    *transcript.Report // when it had reportFor steps
 	reportFor int
+	sum       *transcript.Totals // when it had sumFor steps
+	sumFor    int
 }
 
 const noRow = int32(-1 << 31)
 
 // tally counts what a filter can choose.
 type tally struct {
-	kinds [8]int
-	tools map[string]int
+	kinds  [8]int
+	tools  map[string]int
+	widest int // of the tools' names, in cells
 }
 
 // filter says which steps are listed; the zero filter lists all.
@@ -176,12 +185,16 @@ func (t *track) build() (more bool) {
 }
 
 func (t *track) list(h transcript.Head) {
-	if t.lens >= 0 && h.Agent != t.lens {
+	if t.lens < 0 && t.lane != "" {
+		t.lens = t.agentCalled(t.lane)
+	}
+	if h.Agent != t.lens && (t.lens >= 0 || t.lane != "") {
 		return
 	}
 	t.counts.kinds[int(h.Kind)%len(t.counts.kinds)]++
 	if h.Tool != "" && (len(t.counts.tools) < 500 || t.counts.tools[h.Tool] > 0) {
 		t.counts.tools[h.Tool]++
+		t.counts.widest = max(t.counts.widest, text.Width(h.Tool))
 	}
 	kind := analysis.Kind("")
 	if len(t.filter.sorts) > 0 {
@@ -301,4 +314,46 @@ func (t *track) setMarks(marks []mark) {
 	slices.SortStableFunc(marks, func(a, b mark) int { return cmp.Compare(a.ms, b.ms) })
 	t.marks = marks
 	t.rebuild(t.value())
+}
+
+// agentCalled is the agent with a name; -1 while none is known.
+func (t *track) agentCalled(id string) int {
+	for i, a := range t.agents() {
+		if a.ID == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// agents are the record's.
+func (t *track) agents() []transcript.AgentInfo {
+	if n := t.tr.Len(); t.cachedFor != n || t.cached == nil {
+		t.cached, t.cachedFor = t.tr.Agents(), n
+		t.starts = map[int]int{}
+		for i, a := range t.cached {
+			if i > 0 && a.Step >= 0 && (a.File != "" || a.Steps > 0) {
+				t.starts[a.Step] = i
+			}
+		}
+	}
+	return t.cached
+}
+
+// subagent is the agent that a step has started, as an index of Agents; -1 for
+// none.
+func (t *track) subagent(h transcript.Head) int {
+	t.agents()
+	if i, ok := t.starts[h.Index]; ok && i != t.lens {
+		return i
+	}
+	return -1
+}
+
+func (t *track) agentName(i int) string {
+	agents := t.agents()
+	if i < 0 || i >= len(agents) {
+		return ""
+	}
+	return firstOf(agents[i].Name, agents[i].ID)
 }

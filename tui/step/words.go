@@ -189,16 +189,16 @@ func usageLine(u transcript.Usage, number func(int64) string) string {
 	}
 	say("in", u.Input)
 	if u.CacheRead != nil && *u.CacheRead > 0 {
-		out = append(out, "of it cached "+number(*u.CacheRead))
+		out = append(out, "("+number(*u.CacheRead)+" cached)")
 	}
 	say("out", u.Output)
 	if u.Reasoning != nil && *u.Reasoning > 0 {
-		out = append(out, "of it reasoning "+number(*u.Reasoning))
+		out = append(out, "("+number(*u.Reasoning)+" reasoning)")
 	}
 	if u.CostMicroUSD != nil {
 		out = append(out, dollars(*u.CostMicroUSD))
 	}
-	return strings.Join(out, "  ")
+	return strings.Join(out, " ")
 }
 
 func plural(n int, word string) string {
