@@ -9,6 +9,9 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"refbox/engine/control"
+	"refbox/engine/text"
+	"refbox/tui/canvas"
 	"refbox/tui/keymap"
 )
 
@@ -20,6 +23,7 @@ const typedAhead = 4096
 // everything, one types the keys in their order. close ends both and waits.
 type attachment struct {
 	territory, machine string
+	login              control.Login // the zero Login when nobody knows it
 	conn               io.ReadWriteCloser
 	keys               chan []byte
 	once               sync.Once
@@ -139,6 +143,7 @@ func (h *heat) attach(m *model, territory, machine string) tea.Cmd {
 			return doneMsg{err: fmt.Errorf("attach to %s: %w", territory, err)}
 		}
 		a := newAttachment(territory, machine, conn)
+		a.login, _ = control.LoginAt(conn)
 		if !h.consoles.add(a) {
 			return nil
 		}
@@ -150,11 +155,47 @@ func (h *heat) attach(m *model, territory, machine string) tea.Cmd {
 			h.detach()
 			h.attached = a
 			h.play = h.play.Follow()
-			key, _ := m.cfg.Keys.Hint(keymap.Detach)
-			m.say("attached to " + territory + "'s console; " + key + " leaves")
 			return nil
 		}}
 	})
+}
+
+// bar is the footer while a console is attached: how to get out of it, and how to
+// log in to it. The password is for these eyes only: no recording has it.
+func (h *heat) bar(keys keymap.Map, c canvas.Canvas) {
+	w, _ := c.Size()
+	key, word := keys.Hint(keymap.Detach)
+	x := c.Put(1, 0, key, canvas.Fg(canvas.Key).With(canvas.Bold))
+	x = c.Put(x+1, 0, word, canvas.Fg(canvas.Dim)) + 2
+	if l := h.attached.login; l.User != "" {
+		x = c.Put(x, 0, "login ", canvas.Fg(canvas.Dim))
+		x = c.Put(x, 0, text.Line(l.User), canvas.Fg(canvas.Title).With(canvas.Bold))
+		x = c.Put(x, 0, "  password ", canvas.Fg(canvas.Dim))
+		x = c.Put(x, 0, text.Line(l.Password), canvas.Fg(canvas.Title).With(canvas.Bold)) + 2
+	}
+	c.PutFit(x, 0, max(0, w-1-x), "every key goes there; what it shows is recorded", canvas.Fg(canvas.Dim))
+}
+
+// drawAttached draws the console that is attached over the whole area; false when
+// none is.
+func (h *heat) drawAttached(c canvas.Canvas, area canvas.Rect) bool {
+	if h.attached == nil {
+		return false
+	}
+	seat := h.world.Seat(h.attached.territory)
+	if seat == nil {
+		return false
+	}
+	title := "console · " + seat.ID
+	if len(h.machinesOf(seat.ID)) > 1 {
+		title += " " + h.attached.machine
+	}
+	in := frameNoted(c, area, canvas.Heavy, title, consoleNote(seat), canvas.Fg(canvas.Focus))
+	if in.W > 82 { // a console has 80 columns: those come first
+		in.X, in.W = in.X+1, in.W-2
+	}
+	h.drawConsole(c.Sub(in), seat, h.attached.machine, 0)
+	return true
 }
 
 // consoleKey handles keys while a console is attached: all of them go to the

@@ -13,6 +13,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"refbox/engine/control"
 	"refbox/engine/event"
 )
 
@@ -76,6 +77,10 @@ type fakeConsole struct {
 	closed bool
 	out    *io.PipeReader
 	guest  *io.PipeWriter
+}
+
+func (c *fakeConsole) Login() control.Login {
+	return control.Login{User: "root", Password: "sesame-1"}
 }
 
 func (c *fakeConsole) Read(p []byte) (int, error) { return c.out.Read(p) }
@@ -208,7 +213,9 @@ func TestConsole(t *testing.T) {
 	if got := desk.said(); got != "attach ann: failover-two/main" {
 		t.Fatal(got)
 	}
-	d.shows("ctrl-] leaves")
+	d.shows("ctrl-] detach  login root  password sesame-1  every key")
+	d.shows("┏ console · failover-two ━")
+	fits(t, d.m.View(), 120, 34)
 	c := desk.console(0)
 	// Keys go to the guest, in their order and none to the screen.
 	d.press("q", "ctrl+c", "?", ":", "1", "esc", "tab", "up", "alt+b", "backspace", "enter")
@@ -233,6 +240,7 @@ func TestConsole(t *testing.T) {
 	if typed, closed := c.state(); typed != want || !closed {
 		t.Fatalf("typed %q\nnot   %q, closed %v", typed, want, closed)
 	}
+	d.lacks("sesame")
 	if d.left || d.heat().attached != nil || d.m.help != nil || d.m.prompt != nil {
 		t.Fatal("keys reached the screen")
 	}

@@ -114,13 +114,14 @@ func (m *model) drawFooter(c canvas.Canvas) {
 		c.PutFit(1, 0, w-2, m.notice, canvas.Fg(canvas.Accent))
 		return
 	}
+	if r, ok := m.top().(rawKeys); ok && r.wantsRaw() {
+		r.bar(m.cfg.Keys, c)
+		return
+	}
 	hints := slices.DeleteFunc(m.top().hints(), func(a keymap.Action) bool { return a == keymap.Back || a == keymap.Leave })
-	var last []keymap.Action
-	if r, ok := m.top().(rawKeys); !ok || !r.wantsRaw() {
-		last = []keymap.Action{keymap.Leave}
-		if len(m.screens) > 1 {
-			last = []keymap.Action{keymap.Back, keymap.Leave}
-		}
+	last := []keymap.Action{keymap.Leave}
+	if len(m.screens) > 1 {
+		last = []keymap.Action{keymap.Back, keymap.Leave}
 	}
 	drawHints(c, m.cfg.Keys, hints, last)
 }

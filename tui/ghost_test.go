@@ -39,7 +39,7 @@ func TestGhostLanes(t *testing.T) {
 	x.begin()
 	x.middle()
 	x.finishAt(12_500)
-	for _, size := range [][2]int{{80, 24}, {120, 34}} {
+	for _, size := range [][2]int{{80, 24}, {120, 34}, {200, 60}} {
 		d := raceOf(t, this, x.dir, size[0], size[1])
 		d.goTo("end")
 		fits(t, d.m.View(), size[0], size[1])

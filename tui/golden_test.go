@@ -88,6 +88,13 @@ var tours = []struct {
 	{"evidence", func(d *driver) { d.goTo("end"); d.press("enter", "enter", "k") }},
 	{"why", func(d *driver) { d.goTo("end"); d.press("w", "j", "j") }},
 	{"help", func(d *driver) { d.press("?") }},
+	{"zoom", func(d *driver) { d.goTo("7s"); d.press("+") }},
+	{"actions", func(d *driver) { d.goTo("7s"); d.press("enter", "tab", "k", "+") }},
+	{"sound", func(d *driver) {
+		d.until("the recording is checked", func() bool { return d.heat().report.Verified })
+		d.goTo("7s")
+		d.press("i")
+	}},
 }
 
 func TestGoldenFrames(t *testing.T) {
@@ -95,9 +102,6 @@ func TestGoldenFrames(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 34}, {200, 60}} {
 		w, h := size[0], size[1]
 		for _, tour := range tours {
-			if w == 200 && tour.name == "why" {
-				continue // has nothing there that 120×34 has not
-			}
 			name := fmt.Sprintf("%s-%dx%d", tour.name, w, h)
 			t.Run(name, func(t *testing.T) {
 				d := replayOf(t, dir, w, h, plainOutput())
@@ -106,15 +110,26 @@ func TestGoldenFrames(t *testing.T) {
 				golden(t, name, d.m.View())
 			})
 		}
-		if w < 200 {
-			name := fmt.Sprintf("lobby-%dx%d", w, h)
-			t.Run(name, func(t *testing.T) {
-				d := lobbyOf(t, w, h, plainOutput(), dir)
-				d.press("j")
-				fits(t, d.m.View(), w, h)
-				golden(t, name, d.m.View())
-			})
-		}
+		name := fmt.Sprintf("lobby-%dx%d", w, h)
+		t.Run(name, func(t *testing.T) {
+			d := lobbyOf(t, w, h, plainOutput(), dir)
+			d.press("j")
+			fits(t, d.m.View(), w, h)
+			golden(t, name, d.m.View())
+		})
+	}
+}
+
+// Every screen without colour: weight, reverse and underline are what is left.
+func TestGoldenMono(t *testing.T) {
+	dir := demoHeat(t)
+	for _, tour := range tours {
+		t.Run(tour.name, func(t *testing.T) {
+			d := replayOf(t, dir, 80, 24, canvas.Output{Profile: canvas.Mono, Theme: canvas.Dark()})
+			tour.keys(d)
+			fits(t, d.m.View(), 80, 24)
+			golden(t, "mono-"+tour.name, d.m.View())
+		})
 	}
 }
 
@@ -187,6 +202,33 @@ func TestGoldenLive(t *testing.T) {
 	d.press("q")
 	fits(t, d.m.View(), 80, 24)
 	golden(t, "leave-80x24", d.m.View())
+	d.press("esc", "c")
+	d.until("attached", func() bool { return d.heat().attached != nil })
+	fits(t, d.m.View(), 80, 24)
+	golden(t, "attached-80x24", d.m.View())
+	d.press("ctrl+]", ":")
+	fits(t, d.m.View(), 80, 24)
+	golden(t, "prompt-80x24", d.m.View())
+}
+
+// A folder whose name is longer than the screen is wide: the command to watch it
+// stands whole and unbroken by any border.
+func TestLongPathIsCopied(t *testing.T) {
+	x := startTape(t, demoArena())
+	x.begin()
+	long := filepath.Join(t.TempDir(), strings.Repeat("a-long-name-", 9), "demo-heat")
+	if err := os.MkdirAll(filepath.Dir(long), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(x.dir, long); err != nil {
+		t.Fatal(err)
+	}
+	d := watchOf(t, long, 80, 24, plainOutput(), Desk{Desk: &fakeDesk{}, Author: "ann", Owned: true})
+	d.press("q")
+	fits(t, d.m.View(), 80, 24)
+	if !strings.Contains(strings.ReplaceAll(d.text(), "\n", ""), "refbox watch "+long) {
+		t.Fatalf("the command is broken:\n%s", d.text())
+	}
 }
 
 // In ASCII no byte beyond printable ASCII is written, on any screen.

@@ -150,9 +150,9 @@ func (h *heat) drawAxis(c canvas.Canvas, left, right int, end uint64) {
 	c.HLine(left, 0, lane, '─', dim)
 	c.Put(stop, 0, total, dim)
 	for _, r := range h.remarks() {
-		if r.territory == "" {
+		if x := left + column(r.ms, end, right-left); r.territory == "" && x < left+lane {
 			sign, st := r.sign()
-			c.Set(left+column(r.ms, end, right-left), 0, sign, st)
+			c.Set(x, 0, sign, st)
 		}
 	}
 	// The playhead stands under the lanes' cells, which end at right.

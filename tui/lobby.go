@@ -317,25 +317,29 @@ func (l *lobby) drawAbout(c canvas.Canvas, it item) {
 	if it.pkg != nil {
 		m := it.pkg.Manifest
 		put(title, "%s", m.Arena.DisplayName)
-		put(dim, "%s, up to %s", plural(len(m.Territories), "seat"), m.Duration())
+		put(dim, "%s, up to %s", plural(len(m.Territories), "seat"), clockShort(uint64(m.Duration()/time.Millisecond)))
 		y++
 		for _, ms := range m.Milestones() {
 			put(plain, "%3d  %s", ms.Points, ms.DisplayName)
 		}
 		y++
 		for _, a := range m.Agents {
-			put(dim, "%s: %s", a.Territory, cmp.Or(deref(a.Script), a.Adapter))
+			player := a.Adapter
+			if a.Script != nil {
+				player = scriptName(*a.Script) + " (script)"
+			}
+			put(dim, "%s: %s", a.Territory, player)
 		}
 		y++
 		put(canvas.Fg(canvas.Key), "enter races it")
-		if area := (canvas.Rect{X: 0, Y: y + 1, W: w, H: min(h-y-1, 16)}); m.Visualization != nil && area.H >= 9 && w > 20 {
-			topology.Draw(c, area, l.layout(m, area.W, area.H), nil)
-		}
+		l.drawPicture(c, y+1, m)
 		return
 	}
 	r := it.rec
 	put(title, "%s", r.Name)
-	put(dim, "%s", r.Arena)
+	if r.Arena != r.Name {
+		put(dim, "%s", r.Arena)
+	}
 	y++
 	put(plain, "%s", cmp.Or(r.Reason, r.State))
 	put(dim, "lasted %s", clock(r.DurationMS))
@@ -347,20 +351,45 @@ func (l *lobby) drawAbout(c canvas.Canvas, it item) {
 		put(dim, "started %s%s", about, r.StartedAt.Local().Format("2006-01-02 15:04:05"))
 	}
 	y++
+	names := 0
 	for _, s := range r.Seats {
-		mark := " "
+		names = max(names, text.Width(s.Territory))
+	}
+	for _, s := range r.Seats {
+		mark := ' '
 		if s.Durable {
-			mark = "★"
+			mark = '★'
 		}
-		put(plain, "%d %s %-3d %s  %s", s.Rank, mark, s.Points, s.Territory, s.Model)
+		c.PutRight(3, y, 3, fmt.Sprint(s.Rank), dim)
+		c.Set(4, y, mark, canvas.Fg(canvas.Ok))
+		c.PutRight(10, y, 5, fmt.Sprint(s.Points), canvas.Fg(canvas.Title))
+		x := 11 + min(names, max(8, w/2-4))
+		c.PutFit(11, y, x-11, s.Territory, plain)
+		c.PutFit(x+2, y, w-x-3, modelName(s.Model), dim)
+		y++
 	}
 	y++
-	put(dim, "integrity: %s", r.Badge)
+	_, st := badgeMark(r.Badge)
+	put(st, "integrity: %s", r.Badge)
 	for _, f := range r.Integrity.Findings {
-		if y >= h-1 {
+		if y >= h*2/3 {
+			put(dim, "…; i in the replay tells all")
 			break
 		}
 		put(dim, "%s: %s", f.Severity, f.Text)
+	}
+	y++
+	put(canvas.Fg(canvas.Key), "enter replays it")
+	if i := slices.IndexFunc(l.lib.Arenas, func(p *arena.Package) bool { return p.Manifest.Arena.ID == r.Arena }); i >= 0 {
+		l.drawPicture(c, y+1, l.lib.Arenas[i].Manifest)
+	}
+}
+
+// drawPicture draws an arena's graph below the words, where there is room.
+func (l *lobby) drawPicture(c canvas.Canvas, y int, m *arena.Manifest) {
+	w, h := c.Size()
+	if area := (canvas.Rect{X: 1, Y: y, W: w - 2, H: min(h-y, 16)}); m.Visualization != nil && area.H >= 9 && w > 20 {
+		topology.Draw(c, area, l.layout(m, area.W, area.H), nil)
 	}
 }
 
@@ -376,13 +405,6 @@ func (l *lobby) layout(m *arena.Manifest, w, h int) topology.Layout {
 type lobbyLayout struct {
 	m    *arena.Manifest
 	w, h int
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 func (l *lobby) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
@@ -410,6 +432,10 @@ func (l *lobby) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 			l.filter = s
 			return nil
 		})
+	case keymap.Copy:
+		if l.chosen < len(items) && items[l.chosen].rec != nil {
+			return m.copyText("refbox replay " + text.Line(items[l.chosen].rec.Path))
+		}
 	case keymap.Open:
 		if l.chosen < len(items) {
 			return l.open(m, items[l.chosen])

@@ -64,11 +64,13 @@ func (h *heat) moveInTime(m *model, a keymap.Action) (cmd tea.Cmd, moved bool) {
 		h.play = h.play.Follow()
 	case keymap.Command:
 		m.ask(":", nil, h.goTo)
+		m.prompt.hint = "a time: 12m30s, 45.5, 50%, start, end"
 	case keymap.Find:
 		m.ask("/", nil, func(m *model, words string) tea.Cmd {
 			h.words = strings.ToLower(words)
 			return h.find(m, 1)
 		})
+		m.prompt.hint = "words of an event; n and N go on from there"
 	case keymap.FindNext:
 		return h.find(m, 1), true
 	case keymap.FindPrev:

@@ -48,7 +48,9 @@ func (o *overview) draw(c canvas.Canvas) {
 		row, top = top.CutBottom(1)
 		o.drawRemark(c.Sub(row), all)
 	}
-	o.drawSeats(c, top)
+	if !o.drawAttached(c, top) {
+		o.drawSeats(c, top)
+	}
 	o.drawLanes(c.Sub(low))
 }
 
@@ -149,9 +151,6 @@ func (o *overview) wantsRaw() bool { return o.attached != nil }
 func (o *overview) leave(m *model) bool { return o.askToLeave(m) }
 
 func (o *overview) hints() []keymap.Action {
-	if o.attached != nil {
-		return []keymap.Action{keymap.Detach}
-	}
 	hints := []keymap.Action{
 		keymap.PlayPause, keymap.EventBack, keymap.EventNext, keymap.MarkBack, keymap.MarkNext, keymap.NextPane,
 		keymap.Open, keymap.Why,
@@ -229,7 +228,10 @@ func (h *heat) askToEnd(m *model) tea.Cmd {
 			if err := desk.End(ctx, desk.Author, reason); err != nil {
 				return doneMsg{err: err}
 			}
-			return doneMsg{notice: "ending the heat"}
+			return doneMsg{then: func(m *model) tea.Cmd {
+				m.sayWhile("ending the heat …", func() bool { return !h.world.Over() })
+				return nil
+			}}
 		})
 	})
 	return nil

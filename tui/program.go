@@ -110,8 +110,12 @@ type closer interface{ close() }
 // backer is a screen that may take a step back within itself.
 type backer interface{ back() (taken bool) }
 
-// rawKeys is a screen that wants keys as they are, for a guest's console.
-type rawKeys interface{ wantsRaw() bool }
+// rawKeys is a screen that wants keys as they are, for a guest's console. Its bar
+// stands in the footer meanwhile, and says how to get in and how to get out.
+type rawKeys interface {
+	wantsRaw() bool
+	bar(keys keymap.Map, c canvas.Canvas)
+}
 
 type model struct {
 	ctx     context.Context
@@ -123,6 +127,7 @@ type model struct {
 	dialog  *dialog
 	notice  string
 	saidAt  time.Time
+	saidFor func() bool // whether the notice still holds; nil for yes
 	choice  Choice
 	mouse   bool
 	out     io.Writer // what the program draws on
@@ -385,7 +390,13 @@ func (m *model) done(msg doneMsg) tea.Cmd {
 // say shows a sentence in the footer until the next key, or until it has stood
 // there long enough to be read.
 func (m *model) say(s string) {
-	m.notice, m.saidAt = s, m.cfg.Clock()
+	m.notice, m.saidAt, m.saidFor = s, m.cfg.Clock(), nil
+}
+
+// sayWhile shows a sentence for as long as it holds, and no longer than any.
+func (m *model) sayWhile(s string, holds func() bool) {
+	m.say(s)
+	m.saidFor = holds
 }
 
 // noticeTime is how long a notice stays when nobody presses a key.
@@ -393,7 +404,8 @@ const noticeTime = 8 * time.Second
 
 // unsay takes a notice away whose time is over.
 func (m *model) unsay() {
-	if m.notice != "" && m.cfg.Clock().Sub(m.saidAt) >= noticeTime {
+	over := m.saidFor != nil && !m.saidFor()
+	if m.notice != "" && (over || m.cfg.Clock().Sub(m.saidAt) >= noticeTime) {
 		m.notice, m.dirty = "", true
 	}
 }

@@ -17,6 +17,7 @@ type prompt struct {
 	input textinput.Model
 	done  func(m *model, value string) tea.Cmd
 	typed func(value string) // called with every change; may be nil
+	hint  string             // shown while nothing is typed
 }
 
 // dialog asks one question. Its command, which may be empty, is for copying: no
@@ -96,6 +97,9 @@ func (p *prompt) draw(c canvas.Canvas) {
 		at, rest = string([]rune(after)[0]), string([]rune(after)[1:])
 	}
 	x = c.Put(x, 0, at, canvas.Fg(canvas.Text).With(canvas.Reverse|canvas.Underline))
+	if len(value) == 0 {
+		c.PutFit(x+1, 0, max(0, w-2-x), p.hint, canvas.Fg(canvas.Dim))
+	}
 	c.PutFit(x, 0, max(0, w-1-x), rest, canvas.Fg(canvas.Text))
 }
 

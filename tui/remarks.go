@@ -41,7 +41,7 @@ func (h *heat) remarks() []remark {
 		out = append(out, remark{ms: n.MS, index: n.Index, text: n.Author + " notes: " + n.Text})
 	}
 	for _, r := range h.world.Rulings.All() {
-		about := strings.TrimSpace(r.Ruling + " " + r.Territory + " " + r.Milestone)
+		about := strings.TrimSpace(strings.ReplaceAll(r.Ruling, "_", " ") + " " + r.Territory + " " + r.Milestone)
 		out = append(out, remark{ms: r.MS, index: r.Index, territory: r.Territory, ruling: true, text: fmt.Sprintf("%s ruled %s: %s", r.Author, about, r.Reason)})
 	}
 	slices.SortFunc(out, func(a, b remark) int { return cmp.Compare(a.index, b.index) })

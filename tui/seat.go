@@ -53,6 +53,7 @@ func (s *seatScreen) draw(c canvas.Canvas) {
 	low, top := c.Bounds().CutBottom(s.laneRows())
 	s.drawLanes(c.Sub(low))
 	switch {
+	case s.drawAttached(c, top):
 	case s.zoom:
 		s.drawPane(c, top, s.focus, seat)
 	case w < 100:
@@ -199,7 +200,7 @@ func (s *seatScreen) drawActionList(c canvas.Canvas, seat *world.Seat) {
 		return
 	}
 	s.action = min(s.action, n)
-	list, detail := c.Bounds().CutTop(h / 2)
+	list, detail := c.Bounds().CutTop(min(h/2, n))
 	up := max(0, n-s.action-list.H/2)
 	up = min(up, max(0, n-list.H))
 	s.drawActions(c.Sub(list), seat, up, s.action-1)
@@ -221,9 +222,13 @@ func (s *seatScreen) drawActionList(c canvas.Canvas, seat *world.Seat) {
 		d.Put(1, y, l, canvas.Fg(canvas.Title))
 		y++
 	}
-	for _, l := range text.Wrap(a.Output, w-2) {
+	output := text.Wrap(a.Output, w-2)
+	for _, l := range output {
 		d.Put(1, y, l, canvas.Fg(canvas.Text))
 		y++
+	}
+	if left := y - detail.H; left > 0 {
+		d.PutRight(w-1, detail.H-1, 24, fmt.Sprintf(" %s more ↓ ", plural(left, "row")), canvas.Fg(canvas.Key))
 	}
 	if a.Detail != "" {
 		d.PutFit(1, y, w-2, a.Detail, canvas.Fg(canvas.Warn))
@@ -351,9 +356,6 @@ func (s *seatScreen) open(m *model, seat *world.Seat) tea.Cmd {
 func (s *seatScreen) wantsRaw() bool { return s.attached != nil }
 
 func (s *seatScreen) hints() []keymap.Action {
-	if s.attached != nil {
-		return []keymap.Action{keymap.Detach}
-	}
 	return []keymap.Action{
 		keymap.NextPane, keymap.Down, keymap.Up, keymap.Open, keymap.ZoomIn, keymap.Why, keymap.Console,
 		keymap.PlayPause, keymap.EventBack, keymap.EventNext, keymap.Back,

@@ -193,12 +193,17 @@ func (h *heat) player(seat *world.Seat) string {
 	}
 	if p := seat.Prepared; p != nil && strings.HasPrefix(p.Adapter, "script") {
 		// The one who really plays, not the model that the manifest names.
-		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(p.Adapter, "script:"), "players/"), ".sh") + " (script)"
+		return scriptName(strings.TrimPrefix(p.Adapter, "script:")) + " (script)"
 	}
 	if model == "" {
 		return seat.Agent
 	}
 	return model
+}
+
+// scriptName is a script of an arena's package as a player's name.
+func scriptName(path string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(path, "players/"), ".sh")
 }
 
 // seatNote is the seat's outcome once there is one, else its rank.
