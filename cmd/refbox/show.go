@@ -86,20 +86,29 @@ func deskSocket(dir string) string {
 	return filepath.Join(runtimeDir(), "desk-"+hex.EncodeToString(sum[:6])+".sock")
 }
 
-// printEvents prints a line per event until the heat is no longer written, ended
+// printEvents prints a line per event, repeats folded, until the heat is no longer written, ended
 // is closed, or ctx ends; then it prints what is left.
 func printEvents(ctx context.Context, a *app, rec *recording.Recording, ended <-chan struct{}) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	changed := rec.Follow(ctx)
 	done := 0
+	var teller plain.Teller
+	say := func(lines []string) error {
+		for _, l := range lines {
+			if _, err := fmt.Fprintln(a.out, l); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	defer func() { say(teller.End(rec.Head())) }() //nolint:errcheck // nobody reads on
 	more := func() {
 		rec.Refresh() //nolint:errcheck // what was read is printed; the report says what was not
 		//nolint:errcheck // the same
 		rec.Events(done, rec.Len(), func(i int, e event.Event) bool {
 			done = i + 1
-			_, err := fmt.Fprintln(a.out, plain.Line(e))
-			return err == nil
+			return say(teller.Next(e)) == nil
 		})
 	}
 	for {

@@ -1,5 +1,5 @@
-// Package plain tells a heat in lines: one per event, no cursor, no colour. It
-// is what a pipe, a dumb terminal and a screen reader get.
+// Package plain tells a heat in lines: one per event, repeats folded, no cursor, no
+// colour. It is what a pipe, a dumb terminal and a screen reader get.
 package plain
 
 import (
@@ -18,7 +18,15 @@ const nameWidth = 16
 // of sanitised text, whatever the event holds.
 func Line(e event.Event) string {
 	who, what := tell(e.Body)
-	return fmt.Sprintf("%s  %s  %s", playback.Format(e.ElapsedMS), text.Pad(text.Line(who), nameWidth), text.Line(what))
+	return row(e.ElapsedMS, who, what)
+}
+
+func row(elapsedMS uint64, who, what string) string {
+	return fmt.Sprintf("%s  %s  %s", playback.Format(elapsedMS), text.Pad(text.Line(who), nameWidth), text.Line(what))
+}
+
+func failed(b event.MilestoneFailed) string {
+	return fmt.Sprintf("failed %s (%s): %s", b.Milestone, b.Category, b.Detail)
 }
 
 // tell says whom an event is about and what happened.
@@ -39,7 +47,7 @@ func tell(b event.Body) (who, what string) {
 	case event.MilestonePassed:
 		return b.Territory, fmt.Sprintf("PASSED %s, +%d", b.Milestone, b.Points)
 	case event.MilestoneFailed:
-		return b.Territory, fmt.Sprintf("failed %s (%s): %s", b.Milestone, b.Category, b.Detail)
+		return b.Territory, failed(b)
 	case event.MilestoneRevoked:
 		return b.Territory, fmt.Sprintf("REVOKED %s: %s", b.Milestone, b.Reason)
 	case event.DurableDeploymentCompleted:
