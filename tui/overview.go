@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -34,7 +35,10 @@ func (o *overview) columns(w int) int {
 func (o *overview) draw(c canvas.Canvas) {
 	_, h := c.Size()
 	seats := o.world.Seats()
-	lanes := min(len(seats), max(1, h/8))
+	lanes := min(len(seats), max(1, h/7))
+	if o.ghost != nil {
+		lanes = min(lanes, max(1, h/8))
+	}
 	if h < 16 {
 		lanes = 1
 	}
@@ -77,6 +81,23 @@ func (o *overview) drawSeats(c canvas.Canvas, area canvas.Rect) {
 		o.drawSeat(c, r, o.first+i, area.W/n-2, o.first+i == o.seat)
 		x += w
 	}
+	// Seats that have no room are named at the side where they are.
+	if at := o.first + n; at < len(seats) {
+		r := o.rects[n-1]
+		c.PutRight(r.X+r.W-1, r.Y+r.H-1, r.W/2, fmt.Sprintf(" %s ▸ ", beyond(len(seats)-at, at, seats[at].ID)), canvas.Fg(canvas.Key))
+	}
+	if o.first > 0 {
+		r := o.rects[0]
+		c.PutFit(r.X+1, r.Y+r.H-1, r.W/2, fmt.Sprintf(" ◂ %s ", beyond(o.first, o.first-1, seats[o.first-1].ID)), canvas.Fg(canvas.Key))
+	}
+}
+
+// beyond names a seat that is not shown, or says how many there are.
+func beyond(n, at int, id string) string {
+	if n > 1 {
+		return fmt.Sprintf("%d more", n)
+	}
+	return fmt.Sprintf("%d %s", at+1, id)
 }
 
 // drawWaiting is shown before the log names a seat.

@@ -182,7 +182,14 @@ func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat, width int) {
 		if len(h.layouts) > 32 {
 			h.layouts = map[layoutKey]topology.Layout{}
 		}
-		l = topology.Compute(graphOf(*h.picture()), w, rows)
+		g := graphOf(*h.picture())
+		l = topology.Compute(g, w, rows)
+		// A column between the picture and the frame, where that costs nothing.
+		if margin == 0 && w > 1 {
+			if narrow := topology.Compute(g, w-1, rows); narrow.Form == l.Form && narrow.Drawn() == l.Drawn() {
+				l = narrow
+			}
+		}
 		h.layouts[key] = l
 	}
 	topology.Draw(c, canvas.Rect{X: margin, W: w, H: rows}, l, h.nodeStates(seat))

@@ -74,6 +74,22 @@ func Compute(g Graph, w, h int) Layout {
 	return l
 }
 
+// Drawn counts what is shown whole: nodes with all of their name, links with a way.
+func (l Layout) Drawn() int {
+	n := 0
+	for _, b := range l.Boxes {
+		if len(b.Lines) > 0 && !strings.Contains(strings.Join(b.Lines, ""), text.Ellipsis) {
+			n++
+		}
+	}
+	for _, p := range l.Paths {
+		if len(p) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // ends returns the two nodes of each link, -1 where the id is unknown.
 func (g Graph) ends() [][2]int {
 	at := make(map[string]int, len(g.Nodes))
