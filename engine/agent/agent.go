@@ -22,7 +22,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -52,15 +51,24 @@ type Seat struct {
 	ReasoningEffort string
 	Budget          Budget
 	Login           Login
-	Brief           string    // path of the brief
-	Deadline        time.Time // zero for none
-	Dir             string    // for artefacts: the seat's folder in the recording
+	Brief           string        // path of the brief
+	Deadline        time.Time     // zero for none
+	Dir             string        // for artefacts: the seat's folder in the recording
+	Private         string        // a folder of the seat's outside the recording, for credentials; removed after the heat
+	Drain           time.Duration // after the freeze, for late artefacts
+	// Terminal opens the record of a terminal of the player's own; nil when
+	// nothing records it.
+	Terminal func(command string, cols, rows int) Terminal
 }
 
-// Budget is what a player may use up. Run compares the final usage with it.
+// Budget is what a player may use up. Run ends a player whose reported usage goes
+// over it, and compares the final usage with it.
 type Budget struct {
-	ResourceUnits   uint64  // 0 for no limit
-	MaxCostMicroUSD *uint64 // nil for no limit
+	ResourceUnits   uint64        // 0 for no limit, here and below
+	MaxCostMicroUSD *uint64       // nil for no limit
+	Turns           uint64        // rounds with a model
+	Tokens          uint64        // input and output together
+	Time            time.Duration // from the player's start
 }
 
 // Login is how a player gets through its seat's gateway. The user name selects
@@ -142,6 +150,8 @@ type Result struct {
 	Summary    string // one or more lines, sanitised by whoever shows it
 	Usage      Usage
 	Transcript string // path relative to the seat's folder; "" for none
+	// Limit is the limit that ended the player; nil for none. Run fills it in.
+	Limit *Reached
 }
 
 // Event is the result as the log tells it: agent_interrupted when the arena
@@ -174,17 +184,35 @@ func Run(ctx context.Context, p Player, seat Seat, report Report) (Result, error
 	if report == nil {
 		report = silent{}
 	}
-	noted := &notebook{Report: report, began: time.Now()}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if t := seat.Budget.Time; t > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, t, &Reached{"time", fmt.Sprintf("played for the %v that it had", t)})
+		defer stop()
+	}
+	counted := &meter{Report: report, budget: seat.Budget, cancel: cancel}
+	noted := &notebook{Report: counted, began: time.Now()}
 	r := play(ctx, p, seat, noted)
 	if !r.Status.Known() {
 		r = Result{Status: HarnessError, Summary: fmt.Sprintf("the adapter returned the unknown status %q", r.Status), Usage: r.Usage, Transcript: r.Transcript}
 	}
-	if over := overBudget(r.Usage, seat.Budget); over != "" && r.Status != Interrupted {
-		r.Status = BudgetExceeded
-		r.Summary = strings.TrimSpace(over + "; " + r.Summary)
+	// A player that came to its end is not charged with a limit that passed at
+	// that moment; one that used too much is, however it ended.
+	if over := counted.limit(ctx, r.Usage); over != nil && r.Status != Interrupted && (over.Limit != "time" || r.Status == TimedOut) {
+		r.Limit = over
+		if over.Limit != "time" {
+			r.Status = BudgetExceeded
+		}
+		r.Summary = strings.TrimSpace(over.Detail + "; " + r.Summary)
 	}
+	hide := NewSecrets(seat.Login.Password)
+	r.Summary = hide.HideText(r.Summary)
 	if seat.Dir == "" {
 		return r, nil
+	}
+	for i := range noted.notes {
+		noted.notes[i].Text = hide.HideText(noted.notes[i].Text)
 	}
 	return r, writeResult(seat.Dir, seat, r, noted.all())
 }
@@ -230,30 +258,9 @@ func play(ctx context.Context, p Player, seat Seat, report Report) (r Result) {
 	}()
 	r = p.Play(ctx, seat, report)
 	if r.Status == "" {
-		r.Status = cutStatus(ctx)
+		r.Status = CutStatus(ctx)
 	}
 	return r
-}
-
-// cutStatus is the status of a player that ctx ended.
-func cutStatus(ctx context.Context) Status {
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return TimedOut
-	case ctx.Err() != nil:
-		return Interrupted
-	}
-	return HarnessError
-}
-
-func overBudget(u Usage, b Budget) string {
-	if b.ResourceUnits > 0 && u.ResourceUnits > b.ResourceUnits {
-		return fmt.Sprintf("used %d of %d resource units", u.ResourceUnits, b.ResourceUnits)
-	}
-	if b.MaxCostMicroUSD != nil && u.CostMicroUSD != nil && *u.CostMicroUSD > *b.MaxCostMicroUSD {
-		return fmt.Sprintf("cost %d of %d micro-dollars", *u.CostMicroUSD, *b.MaxCostMicroUSD)
-	}
-	return ""
 }
 
 type silent struct{}

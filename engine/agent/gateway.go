@@ -366,7 +366,7 @@ func (g *Gateway) begin(channel, machine, command string, session uint64) *actio
 	a := &action{g: g, number: g.actions, machine: machine, start: time.Now()}
 	g.cfg.Observer.ActionStarted(Action{
 		Number: a.number, Channel: channel, Machine: machine, Command: excerptOf(command),
-		Session: session, SelfReported: channel == ChannelAnnounced, Hostile: drives(command),
+		Session: session, SelfReported: channel == ChannelAnnounced || channel == ChannelTerminal, Hostile: drives(command),
 	})
 	return a
 }

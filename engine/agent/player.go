@@ -25,7 +25,7 @@ func ScriptPlayer(s *Script) Player { return scriptPlayer{s} }
 type scriptPlayer struct{ s *Script }
 
 func (p scriptPlayer) Play(ctx context.Context, seat Seat, report Report) Result {
-	h := &hands{seat: seat, conns: map[string]*ssh.Client{}}
+	h := &hands{login: seat.Login, conns: map[string]*ssh.Client{}, out: io.Discard}
 	defer h.close()
 	var unmet int
 	end := func(status Status, format string, args ...any) Result {
@@ -36,7 +36,7 @@ func (p scriptPlayer) Play(ctx context.Context, seat Seat, report Report) Result
 	for _, b := range p.s.Blocks {
 		at := fmt.Sprintf("%s:%d", p.s.File, b.Line)
 		if b.Pause > 0 && pause(ctx, b.Pause) != nil {
-			return end(cutStatus(ctx), "cut while pausing before %s", at)
+			return end(CutStatus(ctx), "cut while pausing before %s", at)
 		}
 		if b.Note != "" {
 			report.Note(b.Note)
@@ -46,7 +46,7 @@ func (p scriptPlayer) Play(ctx context.Context, seat Seat, report Report) Result
 		}
 		exit, err := h.block(ctx, b)
 		if ctx.Err() != nil {
-			return end(cutStatus(ctx), "cut at %s", at)
+			return end(CutStatus(ctx), "cut at %s", at)
 		}
 		if err != nil {
 			return end(Failed, "%s could not be run: %v", at, err)
@@ -88,9 +88,10 @@ func (b Block) unmet(exit int) string {
 	return fmt.Sprintf("%s, expected %s", name(exit), name(want))
 }
 
-// hands are a scripted player's connections.
+// hands are the connections of a player that lives in this process.
 type hands struct {
-	seat  Seat
+	login Login
+	out   io.Writer              // of the commands; two goroutines write to it
 	conns map[string]*ssh.Client // by user name
 	calls uint64
 }
@@ -106,7 +107,7 @@ func (h *hands) close() {
 func (h *hands) block(ctx context.Context, b Block) (int, error) {
 	user := b.Machine
 	if user == "" {
-		user = h.seat.Login.User
+		user = h.login.User
 	}
 	if b.Repeat == nil {
 		return h.run(ctx, user, b.Text)
@@ -168,7 +169,7 @@ func (h *hands) try(ctx, start context.Context, user, text string) (int, error) 
 		return Lost, err
 	}
 	defer s.Close()
-	s.Stdout, s.Stderr = io.Discard, io.Discard
+	s.Stdout, s.Stderr = h.out, h.out
 	if err := s.Start(text); err != nil {
 		return Lost, errors.New("the machine did not start it") // err repeats the whole command
 	}
@@ -192,14 +193,14 @@ func (h *hands) connect(ctx context.Context, user string) (*ssh.Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	auth, err := h.seat.Login.auth()
+	auth, err := h.login.auth()
 	if err != nil {
 		return nil, err
 	}
-	c, err := DialSSH(ctx, h.seat.Login.Addr, &ssh.ClientConfig{
+	c, err := DialSSH(ctx, h.login.Addr, &ssh.ClientConfig{
 		User:            user,
 		Auth:            auth,
-		HostKeyCallback: ssh.FixedHostKey(h.seat.Login.HostKey),
+		HostKeyCallback: ssh.FixedHostKey(h.login.HostKey),
 	})
 	if err != nil {
 		return nil, err
