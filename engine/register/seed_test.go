@@ -3,6 +3,7 @@ package register
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
 
 	"refbox/engine/internal/shared"
@@ -67,5 +68,29 @@ func TestSeedRoundTrip(t *testing.T) {
 				t.Errorf("not byte-identical: %v", form(got, want))
 			}
 		})
+	}
+}
+
+// The matrix is compared cell by cell, and a difference is told by its place.
+func TestCheckFindsACell(t *testing.T) {
+	text := string(read(t, "seeds", "datastores.json"))
+	at := strings.LastIndex(text, `"outcome": "lost"`)
+	changed := text[:at] + `"outcome": "writable"` + text[at+len(`"outcome": "lost"`):]
+	line := 1 + strings.Count(text[:at], "\n")
+	r, err := parse(t, "datastores.json", []byte(changed)).Check(Settings{On: "2026-08-15"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Holds || r.Total != 1 || r.Differences[0].Line != line || !strings.HasPrefix(r.Differences[0].Path, "matrix[") || r.Differences[0].Want != `"lost"` {
+		t.Errorf("%d differences, want one in line %d: %+v", r.Total, line, r.Differences)
+	}
+	// A cell with a key given twice is no cell.
+	twice := strings.Replace(text, `"posture": "target",`, `"posture": "target", "posture": "target",`, 1)
+	r, err = parse(t, "datastores.json", []byte(twice)).Check(Settings{On: "2026-08-15"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Holds || r.Total != 1 || r.Differences[0].Path != "matrix[0]" {
+		t.Errorf("%+v", r.Differences)
 	}
 }

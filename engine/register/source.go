@@ -1,6 +1,7 @@
 package register
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -41,14 +42,23 @@ func Load(file string) (*Source, error) {
 	return Parse(file, data)
 }
 
+// bulk is the derived list that grows with stores × scenarios; nothing but a
+// comparison looks at it.
+const bulk = "matrix"
+
 func readFile(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	var b bytes.Buffer
+	if st, err := f.Stat(); err == nil && st.Size() < tree.MaxJSONBytes {
+		b.Grow(int(st.Size()) + bytes.MinRead)
+	}
 	// One byte more than may be: the parser says that it is too long.
-	return io.ReadAll(io.LimitReader(f, tree.MaxBytes+1))
+	_, err = b.ReadFrom(io.LimitReader(f, tree.MaxJSONBytes+1))
+	return b.Bytes(), err
 }
 
 // Parse is Load without the reading; file names the syntax and the problems.
@@ -72,7 +82,7 @@ func Parse(file string, data []byte) (*Source, error) {
 }
 
 func (s *Source) parse(file string, data []byte) (*tree.Value, error) {
-	root, err := tree.Parse(tree.SyntaxOf(file, data), data)
+	root, err := tree.Parse(tree.SyntaxOf(file, data), data, bulk)
 	var te *tree.Error
 	if errors.As(err, &te) {
 		return nil, &Invalid{Problems: []Problem{{File: file, Line: te.Pos.Line, Column: te.Pos.Col, Message: text.Line(te.Text)}}}

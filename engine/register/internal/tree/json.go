@@ -12,13 +12,21 @@ import (
 type jsonParser struct {
 	data  []byte
 	dec   *json.Decoder
+	base  int // where in data the decoder began
 	lines *lines
+	pack  string
 }
 
-func parseJSON(data []byte) (*Value, error) {
-	p := &jsonParser{data, json.NewDecoder(bytes.NewReader(data)), newLines(data)}
+func newJSON(data []byte, from, to int, lines *lines) *jsonParser {
+	p := &jsonParser{data: data, dec: json.NewDecoder(bytes.NewReader(data[from:to])), base: from, lines: lines}
 	p.dec.UseNumber()
-	v, err := p.value(0)
+	return p
+}
+
+func parseJSON(data []byte, pack string) (*Value, error) {
+	p := newJSON(data, 0, len(data), newLines(data))
+	p.pack = pack
+	v, err := p.value(0, false)
 	if err != nil {
 		return nil, err
 	}
@@ -30,27 +38,36 @@ func parseJSON(data []byte) (*Value, error) {
 }
 
 // next is the place of the token that is read next.
-func (p *jsonParser) next() Pos {
-	off := int(p.dec.InputOffset())
+func (p *jsonParser) next() Pos { return p.lines.pos(p.start()) }
+
+// start is the offset of the token that is read next.
+func (p *jsonParser) start() int {
+	off := p.offset()
 	for off < len(p.data) && strings.IndexByte(" \t\r\n,:", p.data[off]) >= 0 {
 		off++
 	}
-	return p.lines.pos(off)
+	return off
 }
+
+func (p *jsonParser) offset() int { return p.base + int(p.dec.InputOffset()) }
 
 func (p *jsonParser) token() (json.Token, error) {
 	at := p.next()
 	t, err := p.dec.Token()
-	if err == nil {
-		return t, nil
+	if err != nil {
+		return nil, p.failed(at, err)
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, &Error{p.lines.pos(len(p.data)), "the file ends early"}
-	}
-	return nil, &Error{at, strings.TrimPrefix(err.Error(), "json: ")}
+	return t, nil
 }
 
-func (p *jsonParser) value(depth int) (*Value, error) {
+func (p *jsonParser) failed(at Pos, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &Error{p.lines.pos(len(p.data)), "the file ends early"}
+	}
+	return &Error{at, strings.TrimPrefix(err.Error(), "json: ")}
+}
+
+func (p *jsonParser) value(depth int, pack bool) (*Value, error) {
 	at := p.next()
 	if depth > MaxDepth {
 		return nil, &Error{at, fmt.Sprintf("nested deeper than %d levels", MaxDepth)}
@@ -69,10 +86,14 @@ func (p *jsonParser) value(depth int) (*Value, error) {
 	case string:
 		v.Kind, v.Text = String, t
 	case json.Delim:
-		if t == '[' {
+		switch {
+		case t == '[' && pack:
+			v.Kind = List
+			err = p.packed(v)
+		case t == '[':
 			v.Kind = List
 			err = p.list(v, depth)
-		} else {
+		default:
 			v.Kind = Object
 			err = p.object(v, depth)
 		}
@@ -82,11 +103,46 @@ func (p *jsonParser) value(depth int) (*Value, error) {
 
 func (p *jsonParser) list(v *Value, depth int) error {
 	for p.dec.More() {
-		item, err := p.value(depth + 1)
+		item, err := p.value(depth+1, false)
 		if err != nil {
 			return err
 		}
 		v.Items = append(v.Items, item)
+	}
+	_, err := p.token()
+	return err
+}
+
+// packed is a list whose items stay text.
+type packed struct {
+	data  []byte
+	items []span
+}
+
+type span struct{ from, to, line, lineStart int }
+
+// item reads one. An item that is JSON but no plain value, such as a table with a
+// key given twice, is null.
+func (p *packed) item(i int) *Value {
+	s := p.items[i]
+	at := &lines{data: p.data, line: s.line, start: s.lineStart, seen: s.from}
+	v, err := newJSON(p.data, s.from, s.to, at).value(0, false)
+	if err != nil {
+		return &Value{Pos: at.pos(s.from)}
+	}
+	return v
+}
+
+func (p *jsonParser) packed(v *Value) error {
+	v.packed = &packed{data: p.data}
+	for p.dec.More() {
+		from := p.start()
+		at := p.lines.pos(from)
+		var text json.RawMessage
+		if err := p.dec.Decode(&text); err != nil {
+			return p.failed(at, err)
+		}
+		v.packed.items = append(v.packed.items, span{from, p.offset(), at.Line, p.lines.start})
 	}
 	_, err := p.token()
 	return err
@@ -107,7 +163,7 @@ func (p *jsonParser) object(v *Value, depth int) error {
 		if err := seen.add(key, at); err != nil {
 			return err
 		}
-		field, err := p.value(depth + 1)
+		field, err := p.value(depth+1, depth == 0 && key == p.pack)
 		if err != nil {
 			return err
 		}

@@ -16,10 +16,14 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of a document: far above any real one.
+// Bounds of a document: far above any real one. A tree takes some fifteen times
+// the memory of its text, which is why there is a bound at all; JSON, in which
+// renderings come, may be longer, since the one list that grows with stores ×
+// scenarios can stay text.
 const (
-	MaxBytes = 64 << 20
-	MaxDepth = 64
+	MaxBytes     = 64 << 20
+	MaxJSONBytes = 512 << 20
+	MaxDepth     = 64
 )
 
 // Kind is what a value is. A date or time of TOML or YAML is a String that
@@ -52,6 +56,24 @@ type Value struct {
 	Bool   bool
 	Items  []*Value
 	Fields []Field // in the document's order
+
+	packed *packed // in place of Items
+}
+
+// Len is how many items a list has.
+func (v *Value) Len() int {
+	if v.packed != nil {
+		return len(v.packed.items)
+	}
+	return len(v.Items)
+}
+
+// Item is an item of a list; of one that stayed text it is read now.
+func (v *Value) Item(i int) *Value {
+	if v.packed != nil {
+		return v.packed.item(i)
+	}
+	return v.Items[i]
 }
 
 // Field is one key of an object.
@@ -116,10 +138,16 @@ func SyntaxOf(file string, data []byte) Syntax {
 	return TOML
 }
 
-// Parse reads a document. Its errors are of type *Error.
-func Parse(syntax Syntax, data []byte) (*Value, error) {
-	if len(data) > MaxBytes {
-		return nil, &Error{Text: fmt.Sprintf("longer than %d bytes: too long to be read", MaxBytes)}
+// Parse reads a document. Its errors are of type *Error. In JSON the list of the
+// top-level key pack is only made sure to be JSON, and stays text until its items
+// are asked for.
+func Parse(syntax Syntax, data []byte, pack string) (*Value, error) {
+	most := MaxBytes
+	if syntax == JSON {
+		most = MaxJSONBytes
+	}
+	if len(data) > most {
+		return nil, &Error{Text: fmt.Sprintf("is longer than %d MiB, the most that is read of %s: what is read takes many times its length in memory; split the register, or check what it declares instead of its rendering", most>>20, strings.ToUpper(string(syntax)))}
 	}
 	if bytes.HasPrefix(data, []byte("\xef\xbb\xbf")) {
 		return nil, &Error{Pos{1, 1}, "starts with a byte order mark; save it as UTF-8 without one"}
@@ -131,7 +159,7 @@ func Parse(syntax Syntax, data []byte) (*Value, error) {
 	var err error
 	switch syntax {
 	case JSON:
-		v, err = parseJSON(data)
+		v, err = parseJSON(data, pack)
 	case TOML:
 		v, err = parseTOML(data)
 	default:
@@ -174,10 +202,10 @@ func (v *Value) At(path string) Pos {
 				return at
 			}
 			i, err := strconv.Atoi(path[1:end])
-			if err != nil || i < 0 || i >= len(v.Items) {
+			if err != nil || i < 0 || i >= v.Len() {
 				return at
 			}
-			v, path = v.Items[i], path[end+1:]
+			v, path = v.Item(i), path[end+1:]
 			at = v.Pos
 		default:
 			f := v.longest(path)

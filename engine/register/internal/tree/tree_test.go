@@ -1,7 +1,9 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +46,7 @@ func TestParse(t *testing.T) {
 		{YAML, "z: 1\na: [true, null, -0.5]\nd: 2026-07-12\nq: 1.0\ns:\n  - id: \"a\"\n    n: 0x10\n  - ~\n",
 			`{z@1:1=1 a@2:1=[true null -0.5] d@3:1="2026-07-12" q@4:1=1.0 s@5:1=[{id@6:5="a" n@7:5=16} null]}`},
 	} {
-		v, err := Parse(c.syntax, []byte(c.in))
+		v, err := Parse(c.syntax, []byte(c.in), "")
 		if err != nil {
 			t.Errorf("%s: %v", c.syntax, err)
 			continue
@@ -85,7 +87,7 @@ func TestErrorsHavePlaces(t *testing.T) {
 		{YAML, "a: [1\nb: 2\n", ":"},
 		{YAML, "a: !!binary aGk=\n", "1:4 the tag !!binary"},
 	} {
-		_, err := Parse(c.syntax, []byte(c.in))
+		_, err := Parse(c.syntax, []byte(c.in), "")
 		e, ok := err.(*Error)
 		if !ok {
 			t.Errorf("%s %q: %v", c.syntax, c.in, err)
@@ -117,7 +119,7 @@ func TestHostile(t *testing.T) {
 		"json":            {JSON, strings.Repeat(`{"a":`, n)},
 	} {
 		start := time.Now()
-		if _, err := Parse(c.syntax, []byte(c.in)); err == nil {
+		if _, err := Parse(c.syntax, []byte(c.in), ""); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 		if d := time.Since(start); d > 20*time.Second {
@@ -127,7 +129,7 @@ func TestHostile(t *testing.T) {
 }
 
 func TestAt(t *testing.T) {
-	v, err := Parse(JSON, []byte("{\n \"a.b\": {\"c\": [1,\n {\"d\": 2}]},\n \"a\": 1\n}"))
+	v, err := Parse(JSON, []byte("{\n \"a.b\": {\"c\": [1,\n {\"d\": 2}]},\n \"a\": 1\n}"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,13 +147,70 @@ func TestAt(t *testing.T) {
 	}
 }
 
+// A packed list has the items, and the places, that it has unpacked.
+func TestPacked(t *testing.T) {
+	const doc = "{\"x\": [0],\n \"m\": [ {\"é\": [1, null],\n\t\"b\": \"x\"} , 7,\n\n  [], \"\" ], \"y\": {\"m\": [2]}}"
+	plain, err := Parse(JSON, []byte(doc), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := Parse(JSON, []byte(doc), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := packed.Get("m")
+	if m.packed == nil || m.Items != nil || m.Len() != 4 || packed.Get("y").Get("m").packed != nil {
+		t.Fatalf("%+v", m)
+	}
+	for i := range m.Len() {
+		if want, got := plain.Get("m").Item(i), m.Item(i); !reflect.DeepEqual(got, want) {
+			t.Errorf("item %d is %+v, want %+v", i, got, want)
+		}
+	}
+	if got, want := packed.At("m[0].b"), plain.At("m[0].b"); got != want || got.Line != 3 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	// What is no plain value is null; what is no JSON is an error with its place.
+	odd, err := Parse(JSON, []byte("{\"m\": [1,\n {\"a\": 1, \"a\": 2}]}"), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := odd.Get("m").Item(1); v.Kind != Null || v.Pos != (Pos{2, 2}) {
+		t.Errorf("%+v", v)
+	}
+	var bad *Error
+	if _, err := Parse(JSON, []byte("{\"m\": [1,\n {\"a\" 1}]}"), "m"); !errors.As(err, &bad) || bad.Pos.Line != 2 {
+		t.Errorf("%v", err)
+	}
+	if _, err := Parse(JSON, []byte("{\"m\": [1,\n {\"a\": "), "m"); err == nil || err.Error() != "the file ends early" {
+		t.Errorf("%v", err)
+	}
+}
+
+// What is too long is refused by name of the bound, and of what helps.
+func TestTooLong(t *testing.T) {
+	for syntax, most := range map[Syntax]string{YAML: "64 MiB", TOML: "64 MiB", JSON: "512 MiB"} {
+		size := MaxBytes
+		if syntax == JSON {
+			if testing.Short() {
+				continue // half a gigabyte
+			}
+			size = MaxJSONBytes
+		}
+		_, err := Parse(syntax, make([]byte, size+1), "")
+		if err == nil || !strings.Contains(err.Error(), most) || !strings.Contains(err.Error(), "split the register") {
+			t.Errorf("%s: %v", syntax, err)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"{}", "a = 1", "a: 1", "[[a]]\nb.c = [1, {d = 2}]", "- a: [b, {c: d}]"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, syntax := range []Syntax{JSON, TOML, YAML} {
-			v, err := Parse(syntax, []byte(s))
+			v, err := Parse(syntax, []byte(s), "matrix")
 			if err != nil {
 				if _, ok := err.(*Error); !ok {
 					t.Fatalf("%s: %T %v", syntax, err, err)
