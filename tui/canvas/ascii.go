@@ -58,7 +58,7 @@ func asciiGlyph(r rune) (byte, bool) {
 		return 'o', true
 	case '◐', '◑', '◒', '◓':
 		return '%', true
-	case '●', '◆', '■', '★', '◉', '•':
+	case '●', '◆', '■', '★', '◉', '•', '▪':
 		return '*', true
 	case '◇', '□', '☆', '◎':
 		return 'o', true
@@ -78,8 +78,18 @@ func asciiGlyph(r rune) (byte, bool) {
 		return '%', true
 	case '↔', '↕':
 		return '-', true
-	case '…':
+	case '…', '⋯':
 		return '~', true
+	case '↻':
+		return '@', true
+	case '≠':
+		return '/', true
+	case 'Σ':
+		return '=', true
+	case '☐':
+		return 'o', true
+	case '☑':
+		return 'x', true
 	case '⏎', '↵':
 		return '\\', true
 	case '≡', '═':

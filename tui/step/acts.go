@@ -21,29 +21,25 @@ import (
 )
 
 // find looks for words from the chosen step on.
-func (s *Screen) find(h view.Host, words string) tea.Cmd {
+func (s *Screen) find(words string) tea.Cmd {
 	s.stopLooking()
 	s.words = strings.ToLower(strings.TrimSpace(words))
 	if s.words == "" {
 		return nil
 	}
 	s.last = nil
-	s.look(h, 1, 0)
+	s.look(1, 0)
 	return nil
 }
 
 // look starts a search, skip steps away from the chosen one.
-func (s *Screen) look(h view.Host, dir, skip int) {
+func (s *Screen) look(dir, skip int) {
 	t := s.track()
 	from := t.stepAt(t.sel) + dir*skip
-	if from < 0 && dir > 0 {
-		from = 0
+	if from < 0 && dir < 0 {
+		from = t.tr.Len() - 1
 	}
-	if from < 0 {
-		h.Say("no further step with " + s.words)
-		return
-	}
-	s.search = t.seek(s.words, from, dir, s.private)
+	s.search = t.seek(s.words, max(0, from), dir, s.private)
 }
 
 // again repeats what was looked for last, in a direction.
@@ -57,7 +53,7 @@ func (s *Screen) again(h view.Host, dir int) tea.Cmd {
 		h.Say("nothing was looked for yet")
 	default:
 		s.stopLooking()
-		s.look(h, dir, 1)
+		s.look(dir, 1)
 	}
 	return nil
 }

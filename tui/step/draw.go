@@ -80,7 +80,7 @@ func (t *track) scroll(rows int) {
 // pageKey is the page of a step as the screen wants it.
 func (t *track) pageKey(h transcript.Head, s *Screen, width int) pageKey {
 	_, _, ahead := t.verdict(h.Index)
-	k := pageKey{step: h.Index, outcome: h.Outcome, flags: h.Flags, alone: ahead && analysis.Acts(h), look: look{width: width, open: t.open, private: s.private}}
+	k := pageKey{step: h.Index, outcome: h.Outcome, flags: h.Flags, alone: ahead && analysis.Acts(h), look: look{width: width, open: t.open, private: s.private, zero: t.zero}}
 	if i := t.subagent(h); i >= 0 {
 		k.subs = t.agentName(i)
 	}
@@ -217,10 +217,7 @@ func (s *Screen) drawList(c canvas.Canvas, r canvas.Rect, t *track, lead, two bo
 			title += " leads"
 		}
 	}
-	note := plural(len(t.rows), "row")
-	if t.filter.empty() && len(t.marks) == 0 {
-		note = plural(len(t.rows), "step")
-	}
+	note := plural(len(t.rows)-len(t.over), "step")
 	if !t.tr.Complete() {
 		note += " so far"
 	}
@@ -482,6 +479,7 @@ func (s *Screen) toWords(t *track, p page) {
 	}
 	if p.folded > 0 && !t.open {
 		t.open = true // and the next page is looked through
+		s.wake()
 		return
 	}
 	s.seekUp = false

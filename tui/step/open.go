@@ -229,8 +229,9 @@ func (s *Screen) openSeat(territory string) (*track, error) {
 		return nil, err
 	}
 	t := newTrack(newRecord(s.ctx, tr, references{}, grew, s.wake), "observed "+text.Line(territory))
-	t.owned, t.territory, t.lane = true, territory, territory
-	t.placed, t.note = true, "observed on the wire, on the heat's clock"
+	t.owned, t.territory, t.lane, t.acts = true, territory, territory, true
+	t.setMarks(marks)
+	t.placed, t.note = true, "observed, on the heat's clock"
 	t.cast = func(h transcript.Head) string {
 		if h.Kind != transcript.ToolCall {
 			return ""

@@ -17,7 +17,8 @@ import (
 const (
 	foldBytes = 12 << 10
 	foldLines = 160
-	foldShown = 60 // lines of a folded part
+	foldShown = 60      // lines of a folded part
+	foldHead  = 6 << 10 // and its bytes
 )
 
 // maxDiff bounds the texts that are compared line by line.
@@ -26,9 +27,10 @@ const maxDiff = 64 << 10
 // look is what a page depends on besides its step.
 type look struct {
 	width   int
-	open    bool // nothing is folded
-	private bool // reasoning is shown
-	color   bool // languages are coloured
+	open    bool  // nothing is folded
+	private bool  // reasoning is shown
+	zero    int64 // the common clock's time when the record's is 0
+	color   bool  // languages are coloured
 }
 
 // judged is what is known of an action.
@@ -97,7 +99,11 @@ func (p *pager) head() {
 	f := p.f
 	var words []string
 	if f.AtMS >= 0 {
-		words = append(words, "at "+clockText(f.AtMS))
+		at := "at " + clockText(f.AtMS+p.zero)
+		if p.zero != 0 {
+			at += ", by its own clock " + clockText(f.AtMS)
+		}
+		words = append(words, at)
 	}
 	if !f.Time.IsZero() {
 		words = append(words, f.Time.Format("2006-01-02 15:04:05")+" UTC")
@@ -278,7 +284,7 @@ func (p *pager) folding(raw string, t transcript.Text) (shown, hidden string) {
 		}
 		return raw, ""
 	}
-	shown = raw[:min(len(raw), foldBytes)]
+	shown = raw[:min(len(raw), foldHead)]
 	if i := nthLine(shown, foldShown); i >= 0 {
 		shown = shown[:i]
 	}

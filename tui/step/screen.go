@@ -193,8 +193,11 @@ func (s *Screen) Advance(time.Time) time.Duration {
 			if i := int(q.found.Load()); i >= 0 {
 				s.move(func(t *track) { t.goTo(i) })
 				s.seekUp = true
+				if q.wrapped.Load() {
+					s.notice = map[bool]string{true: "from the start again", false: "from the end again"}[q.dir > 0]
+				}
 			} else if s.words != "" {
-				s.notice = "no further step with " + q.words
+				s.notice = "no step has " + q.words
 			}
 		} else {
 			sooner(slowTime)
@@ -262,7 +265,7 @@ func (s *Screen) Key(h view.Host, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 	case keymap.Open:
 		return s.enter(h)
 	case keymap.Find:
-		h.Ask("/", nil, func(h view.Host, words string) tea.Cmd { return s.find(h, words) })
+		h.Ask("/", nil, func(_ view.Host, words string) tea.Cmd { return s.find(words) })
 	case keymap.FindNext:
 		return s.again(h, 1)
 	case keymap.FindPrev:

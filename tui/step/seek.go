@@ -79,14 +79,19 @@ func ofHead(is func(h transcript.Head) bool) func(t *track, i int) (bool, bool) 
 	}
 }
 
-// milestone is a mark between steps, or a marker that the record itself has.
+// milestone is a mark between steps, or a marker that the record itself has, but
+// for a try that failed: a referee tries again and again.
 func milestone(t *track, i int) (yes, known bool) {
 	v := t.rows[i]
-	return v < 0 || t.tr.Head(int(v)).Kind == transcript.Marker, true
+	if v < 0 {
+		return true, true
+	}
+	h := t.tr.Head(int(v))
+	return h.Kind == transcript.Marker && h.Outcome != transcript.Failed, true
 }
 
 func failed(h transcript.Head) bool {
-	return h.Outcome == transcript.Failed || h.Outcome == transcript.TimedOut
+	return (h.Outcome == transcript.Failed || h.Outcome == transcript.TimedOut) && h.Kind != transcript.Marker
 }
 
 // quests are the sorts of steps that a key goes to.
@@ -113,41 +118,55 @@ type search struct {
 	words   string // in lower case
 	dir     int
 	seen    atomic.Int64
-	total   int
 	stop    context.CancelFunc
 	found   atomic.Int64 // the step; -1 for none
 	done    atomic.Bool
+	wrapped atomic.Bool // it went on from the other end
 	private bool
 }
 
 // searchLimit is what is searched of each body.
 const searchLimit = 16 << 20
 
-// seek starts looking for words from a step on.
+// seek starts looking for words from a step on, round the whole record.
 func (t *track) seek(words string, from, dir int, private bool) *search {
 	ctx, stop := context.WithCancel(t.within)
-	s := &search{track: t, words: words, dir: dir, stop: stop, private: private, total: t.tr.Len() - from}
-	if dir < 0 {
-		s.total = from + 1
-	}
+	s := &search{track: t, words: words, dir: dir, stop: stop, private: private}
 	s.found.Store(-1)
 	lens, f := t.lens, t.filter.clone()
+	listed := func(h transcript.Head) bool {
+		kind, _, _ := t.verdict(h.Index)
+		return (lens < 0 || h.Agent == lens) && (!t.acts || acted(h)) && f.takes(h, kind)
+	}
 	t.run(func() {
 		defer t.ring()
 		defer s.done.Store(true)
 		defer stop()
-		s.look(ctx, from, lens, f)
+		n := -1 // steps, once the end was seen
+		if dir > 0 {
+			if n = s.look(ctx, from, -1, listed); n >= 0 && s.found.Load() < 0 {
+				s.wrapped.Store(true)
+				s.look(ctx, 0, min(from, n), listed)
+			}
+			return
+		}
+		if s.look(ctx, from, -1, listed); s.found.Load() < 0 && t.tr.Complete() {
+			s.wrapped.Store(true)
+			s.look(ctx, t.tr.Len()-1, from, listed)
+		}
 	})
 	return s
 }
 
-func (s *search) look(ctx context.Context, from, lens int, f filter) {
+// look looks from a step on, to another (excluded; -1 for the end), and returns
+// the number of steps when it came to their end.
+func (s *search) look(ctx context.Context, from, to int, listed func(h transcript.Head) bool) (end int) {
 	t := s.track
-	for i := from; i >= 0 && ctx.Err() == nil; i += s.dir {
+	for i := from; i >= 0 && i != to && ctx.Err() == nil; i += s.dir {
 		moved := t.next()
-		if i >= t.tr.Len() {
+		if n := t.tr.Len(); i >= n {
 			if t.tr.Complete() {
-				return
+				return n
 			}
 			select { // the rest is being read
 			case <-ctx.Done():
@@ -157,16 +176,12 @@ func (s *search) look(ctx context.Context, from, lens int, f filter) {
 			continue
 		}
 		s.seen.Add(1)
-		h := t.tr.Head(i)
-		kind, _, _ := t.verdict(i)
-		if lens >= 0 && h.Agent != lens || !f.takes(h, kind) {
-			continue
-		}
-		if s.has(h) {
+		if h := t.tr.Head(i); listed(h) && s.has(h) {
 			s.found.Store(int64(i))
-			return
+			return -1
 		}
 	}
+	return -1
 }
 
 func (s *search) has(h transcript.Head) bool {
@@ -206,5 +221,5 @@ func contains(s, lower string) bool {
 
 // progress says how far a search has come.
 func (s *search) progress() string {
-	return fmt.Sprintf("looking for %s … %d %%", s.words, 100*s.seen.Load()/max(1, int64(s.total)))
+	return fmt.Sprintf("looking for %s … %d %%", s.words, min(99, 100*s.seen.Load()/max(1, int64(s.track.tr.Len()))))
 }

@@ -29,6 +29,7 @@ type track struct {
 	owned bool   // the record is closed with the track
 	lens  int    // the only agent whose steps are listed; -1 for all
 	lane  string // by its name, until it is known; then nothing of others is listed
+	acts  bool   // of a heat's log only what the seat itself did
 	// territory is the seat's, in a heat.
 	territory string
 	// zero is the common clock's time when the record's is 0, give or take slack.
@@ -188,7 +189,7 @@ func (t *track) list(h transcript.Head) {
 	if t.lens < 0 && t.lane != "" {
 		t.lens = t.agentCalled(t.lane)
 	}
-	if h.Agent != t.lens && (t.lens >= 0 || t.lane != "") {
+	if h.Agent != t.lens && (t.lens >= 0 || t.lane != "") || t.acts && !acted(h) {
 		return
 	}
 	t.counts.kinds[int(h.Kind)%len(t.counts.kinds)]++
@@ -207,6 +208,15 @@ func (t *track) list(h transcript.Head) {
 		t.listMark()
 	}
 	t.rows = append(t.rows, int32(h.Index))
+}
+
+// acted says that a step of a heat's log is the seat's own doing.
+func acted(h transcript.Head) bool {
+	switch h.Kind {
+	case transcript.ToolCall, transcript.Output, transcript.Message:
+		return true
+	}
+	return false
 }
 
 func (t *track) listMark() {
