@@ -21,7 +21,7 @@ type Order struct {
 	// RuleSet is the one to write into the draw; nil draws by the reference's rules,
 	// byte for byte as it would.
 	RuleSet *RuleSet
-	Nonces  []Contribution // none: the label is the only entropy
+	Nonces  []Contribution // at least two by refbox's rules; by the reference's the label is the only entropy
 }
 
 // NewDraw draws a week: pure, the same from the same input always (seasons
@@ -40,7 +40,7 @@ func NewDraw(m *Manifest, arenas []Arena, o Order) (*Draw, error) {
 	d := &Draw{SchemaVersion: Schema, SeasonID: m.ID, SeasonManifest: m.File, Week: o.Week, Commitment: CommitSeed(o.Secret),
 		HeatSize: len(arenas[0].Territories), Rules: m.Rules, Fleet: m.Fleet, Arenas: arenas, RuleSet: o.RuleSet}
 	e := &Entropy{Salt: o.Salt, Nonces: o.Nonces}
-	if len(o.Nonces) > 0 {
+	if o.RuleSet != nil && o.RuleSet.Name == Refbox.Name || len(o.Nonces) > 0 {
 		if err := e.Check(m.ID, o.Week); err != nil {
 			return nil, err
 		}

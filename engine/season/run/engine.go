@@ -24,6 +24,7 @@ import (
 type Engine struct {
 	Driver  vm.Driver
 	Runtime string // as heat.Config.Runtime
+	Disks   string // as heat.Config.Disks
 	Players agent.Registry
 	Version string
 	// Progress hears of set-ups, by the attempt's folder; may be nil.
@@ -134,7 +135,7 @@ func (e *Engine) Run(ctx context.Context, o Order) error {
 	if n, err := hex.Decode(secret[:], []byte(o.Seed)); err != nil || n != len(secret) {
 		return fmt.Errorf("the heat's seed is not 64 hex digits")
 	}
-	cfg := heat.Config{Package: pkg, Driver: e.Driver, Dir: o.Dir, Runtime: e.Runtime, Players: e.Players, Version: e.Version, Secret: &secret}
+	cfg := heat.Config{Package: pkg, Driver: e.Driver, Dir: o.Dir, Runtime: e.Runtime, Disks: e.Disks, Players: e.Players, Version: e.Version, Secret: &secret}
 	if e.Progress != nil {
 		cfg.Progress = func(p heat.Progress) { e.Progress(o.Dir, p) }
 	}

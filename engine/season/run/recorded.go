@@ -80,6 +80,9 @@ func attemptOf(w *world.World) season.Attempt {
 		e := season.Ended{Territory: s.ID, Points: whole(s.Points), DeadHeat: dead[s.ID]}
 		if s.DurableAtMS != nil {
 			at := whole(*s.DurableAtMS)
+			if s.Durable != nil { // without the time of attacks, as the referee ranks
+				at = whole(s.Durable.At)
+			}
 			e.DurableAtMS = &at
 		}
 		if ag := w.Agent(s.Agent); ag != nil {
