@@ -769,3 +769,22 @@ func TestHeat(t *testing.T) {
 		t.Errorf("%+v", tr.Info().Extra)
 	}
 }
+
+// A sample without events has messages alone, with their words.
+func TestInspectMessagesHaveTheirWords(t *testing.T) {
+	tr := written(t, `{"version":2,"status":"success","eval":{"task":"t","model":"m"},"samples":[{"id":1,"epoch":1,"input":"x","messages":[
+		{"role":"user","content":"plain"},{"role":"assistant","content":[{"type":"text","text":"first"},{"type":"text","text":"second"}]}]}]}`)
+	for i, want := range []string{"plain", "first second"} {
+		f, err := tr.Full(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var words []string
+		for _, p := range f.All(PartMessage) {
+			words = append(words, p.Text.Raw())
+		}
+		if strings.Join(words, " ") != want || !strings.HasPrefix(tr.Step(i).Title, strings.Fields(want)[0]) {
+			t.Errorf("message %d says %q under %q", i, words, tr.Step(i).Title)
+		}
+	}
+}

@@ -169,6 +169,7 @@ func (n *inspect) record(r *skim.Reader, b *bodies, e entry) {
 	case kind == "input":
 		take("input", func() { b.content(r, PartMessage) })
 	case kind == "":
+		r.Return(start)
 		n.words(r, b, e)
 	}
 	if e.kind == State || e.kind == Marker || e.kind == Lifecycle || e.kind == Unknown {
