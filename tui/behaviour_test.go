@@ -602,3 +602,81 @@ func TestLobbyCannotOpen(t *testing.T) {
 		t.Fatal("it opened, or still tries")
 	}
 }
+
+// A notice goes by itself: after its time, or when it is no longer true.
+func TestNoticesGo(t *testing.T) {
+	d := replayOf(t, demoHeat(t), 120, 34, plainOutput())
+	d.press("X")
+	d.shows("nothing to end")
+	d.wait(noticeTime - time.Second)
+	d.shows("nothing to end")
+	d.wait(time.Second)
+	d.lacks("nothing to end")
+	d.shows("q leave")
+	if wait := d.m.top().advance(d.now); wait != 0 {
+		t.Fatalf("nothing moves, and a frame is wanted in %v", wait)
+	}
+
+	l, x, _ := liveOf(t, true)
+	l.press("X")
+	l.write("enough")
+	l.until("told", func() bool { return strings.HasPrefix(l.m.notice, "ending") })
+	x.middle()
+	x.finish()
+	l.until("over", func() bool { return l.heat().world.Over() })
+	l.wait(frameTime)
+	l.lacks("ending the heat")
+}
+
+// The speed is seen while it is chosen, also when nothing moves.
+func TestPausedSpeed(t *testing.T) {
+	d := replayOf(t, demoHeat(t), 120, 34, plainOutput())
+	d.goTo("3s")
+	d.lacks("paused ×")
+	d.press(">", ">", ">")
+	d.shows("paused ×")
+	d.press("backspace")
+	d.lacks("paused ×")
+	d.press("I")
+	d.shows("paused, idle cut")
+}
+
+// q goes back like esc, and leaves from the first screen only; the footer says so.
+func TestLeavingGoesBackFirst(t *testing.T) {
+	d := replayOf(t, demoHeat(t), 120, 34, plainOutput())
+	d.goTo("7s")
+	d.shows("q leave")
+	d.press("enter")
+	d.shows("esc q back")
+	d.press("enter", "q")
+	d.shows("esc q back")
+	d.press("+", "q") // a zoom is a step of its own
+	d.shows("┏ ladder")
+	d.press("q")
+	d.shows("q leave")
+	if d.left {
+		t.Fatal("left from below")
+	}
+	d.press("w", "ctrl+c")
+	d.until("left", func() bool { return d.left })
+}
+
+// Sideways is a direction: it ends at the last pane.
+func TestSidewaysEnds(t *testing.T) {
+	d := replayOf(t, demoHeat(t), 120, 34, plainOutput())
+	d.goTo("7s")
+	d.press("enter", "l")
+	d.shows("┏ actions")
+	d.press("l")
+	d.shows("┏ actions")
+	d.press("tab", "h")
+	d.shows("┏ ladder")
+	d.press("l")
+	d.shows("┏ console")
+	d.press("h", "h")
+	d.shows("┏ ladder")
+	d.press("enter", "l", "l")
+	d.shows("┏ evidence")
+	d.press("h", "h")
+	d.shows("┏ reads-restored")
+}

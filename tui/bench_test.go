@@ -27,7 +27,7 @@ func benchmarkFrame(b *testing.B, w, h int) {
 		ms := 7000 + i*step
 		x.clock.Store(ms)
 		for _, s := range demoSeats {
-			x.console(s, fmt.Sprintf("\r\n\x1b[32m[%9d]\x1b[m systemd[1]: \x1b[1mStarted\x1b[m unit-%d.service - something that takes the width of the pane.", ms, i))
+			x.console(s, fmt.Sprintf("\r\n\x1b[32m[%9d]\x1b[m systemd[1]: \x1b[1mStarted\x1b[m unit-%d.service - as wide as a pane", ms, i))
 		}
 		if i%50 == 0 {
 			x.fail(ms, demoSeats[1], "reads-restored", 7+i, "GET /health: 502")

@@ -164,10 +164,9 @@ func drawHints(c canvas.Canvas, keys keymap.Map, actions, last []keymap.Action) 
 		x = c.Put(x+1, 0, h.word, canvas.Fg(canvas.Dim)) + 2
 	}
 	for _, h := range hintsOf(keys, actions) {
-		if x+h.width() > room {
-			break
+		if x+h.width() <= room {
+			put(h)
 		}
-		put(h)
 	}
 	for _, h := range ends {
 		put(h)

@@ -174,7 +174,7 @@ func (o *overview) leave(m *model) bool { return o.askToLeave(m) }
 func (o *overview) hints() []keymap.Action {
 	hints := []keymap.Action{
 		keymap.PlayPause, keymap.EventBack, keymap.EventNext, keymap.MarkBack, keymap.MarkNext, keymap.NextPane,
-		keymap.Open, keymap.Why,
+		keymap.Open, keymap.Why, keymap.Transcript,
 	}
 	if h := o.report; len(h.Findings) > 0 {
 		hints = append(hints, keymap.Integrity)

@@ -357,7 +357,7 @@ func (s *seatScreen) wantsRaw() bool { return s.attached != nil }
 
 func (s *seatScreen) hints() []keymap.Action {
 	return []keymap.Action{
-		keymap.NextPane, keymap.Down, keymap.Up, keymap.Open, keymap.ZoomIn, keymap.Why, keymap.Console,
+		keymap.NextPane, keymap.Down, keymap.Up, keymap.Open, keymap.ZoomIn, keymap.Why, keymap.Transcript, keymap.Console,
 		keymap.PlayPause, keymap.EventBack, keymap.EventNext, keymap.Back,
 	}
 }
