@@ -11,7 +11,7 @@ import (
 	"refbox/engine/register"
 	"refbox/engine/text"
 	"refbox/tui"
-	screen "refbox/tui/register"
+	registers "refbox/tui/register"
 )
 
 func registerShow(a *app) *cobra.Command {
@@ -38,7 +38,7 @@ example is shown.`,
 			if f.asJSON || !canShow(a) {
 				return f.failed(f.print(src))
 			}
-			s, err := screen.New(src)
+			s, err := registers.New(src)
 			if err != nil {
 				return err
 			}
@@ -51,9 +51,9 @@ example is shown.`,
 }
 
 // source is the register that is named, or the example.
-func (f *registerFlags) source(args []string, set register.Settings) screen.Source {
+func (f *registerFlags) source(args []string, set register.Settings) registers.Source {
 	if len(args) == 0 {
-		return screen.Source{Name: "example", Load: func() (*register.Explainer, error) {
+		return registers.Source{Name: "example", Load: func() (*register.Explainer, error) {
 			src, err := register.Parse("example.toml", assets.Register())
 			if err == nil && f.estate != "" {
 				err = src.LoadEstate(f.estate)
@@ -64,7 +64,7 @@ func (f *registerFlags) source(args []string, set register.Settings) screen.Sour
 			return src.Explainer(set)
 		}}
 	}
-	out := screen.Source{Name: filepath.Base(args[0]), Files: []string{args[0]}, Load: func() (*register.Explainer, error) {
+	out := registers.Source{Name: filepath.Base(args[0]), Files: []string{args[0]}, Load: func() (*register.Explainer, error) {
 		src, err := f.load(args[0])
 		if err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ func (f *registerFlags) source(args []string, set register.Settings) screen.Sour
 	return out
 }
 
-func (f *registerFlags) print(src screen.Source) error {
+func (f *registerFlags) print(src registers.Source) error {
 	e, err := src.Load()
 	if err != nil {
 		return err
