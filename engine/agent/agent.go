@@ -56,6 +56,9 @@ type Seat struct {
 	Dir             string        // for artefacts: the seat's folder in the recording
 	Private         string        // a folder of the seat's outside the recording, for credentials; removed after the heat
 	Drain           time.Duration // after the freeze, for late artefacts
+	// Room asks whether so many bytes more may be kept in Dir, and takes them; nil
+	// is always.
+	Room func(bytes int) bool
 	// Terminal opens the record of a terminal of the player's own; nil when
 	// nothing records it.
 	Terminal func(command string, cols, rows int) Terminal

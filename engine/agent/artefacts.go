@@ -133,7 +133,23 @@ func (b *bench) copy(name string) bool {
 	if err != nil || len(data) == 0 {
 		return false
 	}
-	return writeFile(filepath.Join(b.seat.Dir, name), b.secrets.Hide(data), 0o644) == nil
+	data = b.secrets.Hide(data)
+	return b.room(name, len(data)) && writeFile(filepath.Join(b.seat.Dir, name), data, 0o644) == nil
+}
+
+// room takes what a file has grown by from the room for the seat's files.
+func (b *bench) room(name string, size int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	grown := size - b.taken[name]
+	if b.seat.Room == nil || grown <= 0 {
+		return true
+	}
+	if !b.seat.Room(grown) {
+		return false
+	}
+	b.taken[name] = size
+	return true
 }
 
 // readOwn reads a regular file, and no link, pipe or device that a program may

@@ -138,12 +138,13 @@ type bench struct {
 
 	mu     sync.Mutex
 	charge Usage
+	taken  map[string]int // room for the seat's files, by name
 }
 
 // layBench writes what a program is given: key, known_hosts, an ssh
 // configuration, the brief and the credential file.
 func layBench(seat Seat, c Command) (_ *bench, err error) {
-	b := &bench{seat: seat, token: NewToken()}
+	b := &bench{seat: seat, token: NewToken(), taken: map[string]int{}}
 	base := seat.Private
 	if base == "" {
 		if base, err = os.MkdirTemp("", "refbox-player-"); err != nil {

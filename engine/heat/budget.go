@@ -16,9 +16,10 @@ import (
 // evaluations, and verdicts have their evidence. What is left out says so where it
 // would be.
 type limits struct {
-	// bytes is for consoles, sessions, commands, outputs and evidence together,
-	// as they are on the disk. Beyond it records of terminals end, and outputs and
-	// the evidence of failed attempts are not kept.
+	// bytes is for consoles, sessions, commands, outputs, evidence and what a player
+	// leaves together, as they are on the disk. Beyond it records of terminals end,
+	// and outputs, the evidence of failed attempts and a player's artefacts are not
+	// kept.
 	bytes int
 	// sessions have a record each, which is a file. Later ones have none.
 	sessions int
@@ -49,7 +50,7 @@ func (b *budget) take(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.full = b.full || b.bytes+n > b.limits.bytes; b.full {
-		b.reached("recorded_bytes", fmt.Sprintf("%d bytes of the seat are recorded; further output and input are not", b.bytes))
+		b.reached("recorded_bytes", fmt.Sprintf("%d bytes of the seat are recorded; further output, input and artefacts are not", b.bytes))
 		return false
 	}
 	b.bytes += n

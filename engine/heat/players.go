@@ -88,7 +88,7 @@ func (s *seat) play(ctx context.Context, deadline time.Time) agent.Result {
 	a := s.arena.Agent
 	r, err := agent.Run(ctx, s.player, agent.Seat{Territory: s.id(), Agent: a.ID, Model: a.Model, ReasoningEffort: a.ReasoningEffort,
 		Budget: agent.Budget{ResourceUnits: a.Budget.ResourceUnits, MaxCostMicroUSD: a.Budget.MaxCostMicroUSD},
-		Login:  login, Brief: filepath.Join(dir, "brief.md"), Deadline: deadline, Dir: dir}, s)
+		Login:  login, Brief: filepath.Join(dir, "brief.md"), Deadline: deadline, Dir: dir, Room: s.budget.take}, s)
 	s.hostile.saw(inResult, r.Hostile())
 	if err != nil {
 		r.Summary = strings.TrimSpace(r.Summary + "\n" + err.Error())
