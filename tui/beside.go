@@ -45,13 +45,13 @@ func (h *heat) start() tea.Cmd {
 	return safe(func() tea.Msg {
 		report := rec.Check(ctx)
 		told, err := rec.Activities(ctx)
-		reported := reportedPicture(rec)
+		reported, spells := reportedPicture(rec), readSpells(ctx, rec)
 		if ctx.Err() != nil {
 			return nil
 		}
 		return doneMsg{err: err, then: func(*model) tea.Cmd {
 			h.checked(report)
-			h.told, h.reported = told, reported
+			h.told, h.reported, h.spells = told, reported, spells
 			return nil
 		}}
 	})
@@ -90,6 +90,6 @@ func (h *heat) verify() tea.Cmd {
 // readNow does what start does, at once.
 func (h *heat) readNow(ctx context.Context) {
 	h.checked(h.rec.Check(ctx))
-	h.reported = reportedPicture(h.rec)
+	h.reported, h.spells = reportedPicture(h.rec), readSpells(ctx, h.rec)
 	h.told, _ = h.rec.Activities(ctx) //nolint:errcheck // without it there are no actions to show
 }

@@ -53,6 +53,7 @@ type heat struct {
 	verifying bool
 	told      map[string]*recording.Activity // by territory
 	reported  *arena.Visualization           // of a report without a manifest
+	spells    map[string][]spell             // of a conquest, by territory
 
 	ghost    *ghost // runs behind; nil for none
 	words    string // that were searched for last

@@ -62,39 +62,6 @@ func (h *heat) drawLadder(c canvas.Canvas, seat *world.Seat) {
 	}
 }
 
-// conquest says that the seat is one of a conquest: what counts is survival.
-func conquest(s *world.Seat) bool {
-	return s.CompetitorState == "" && (s.LastHealth != nil || s.State != "" && s.State != "provisioning")
-}
-
-// drawSurvival shows how a seat of a conquest stands.
-func (h *heat) drawSurvival(c canvas.Canvas, seat *world.Seat) {
-	w, _ := c.Size()
-	mark, st := '✓', canvas.Fg(canvas.Ok)
-	switch seat.State {
-	case "healthy":
-	case "eliminated":
-		mark, st = '✗', canvas.Fg(canvas.Bad)
-	default:
-		mark, st = '◐', canvas.Fg(canvas.Warn)
-	}
-	right := c.PutRight(w-1, 0, w/2, fmt.Sprintf("%d resources", seat.Resources), canvas.Fg(canvas.Title).With(canvas.Bold))
-	c.PutFit(1, 0, right-2, fmt.Sprintf("%c %s", mark, seat.State), st)
-	line := fmt.Sprintf("%d good probes", seat.UptimeTicks)
-	if seat.DegradedMS > 0 {
-		line += ", degraded for " + span(seat.DegradedMS)
-	}
-	switch health := seat.LastHealth; {
-	case seat.EliminationDetail != nil:
-		line, st = *seat.EliminationDetail, canvas.Fg(canvas.Bad)
-	case health != nil && !health.Healthy:
-		line, st = firstLine(health.Detail), canvas.Fg(canvas.Bad)
-	default:
-		st = canvas.Fg(canvas.Text)
-	}
-	c.PutFit(1, 1, w-2, line, st)
-}
-
 // drawRungList lists the milestones with their names, where there is room but no
 // picture of the arena.
 func (h *heat) drawRungList(c canvas.Canvas, seat *world.Seat) {

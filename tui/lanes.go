@@ -84,6 +84,7 @@ func (h *heat) drawLane(c canvas.Canvas, s *world.Seat, end uint64) {
 	w, _ := c.Size()
 	now := column(h.now, end, w)
 	c.HLine(0, 0, now+1, '─', canvas.Fg(canvas.Dim))
+	h.drawSpells(c, s.ID, end)
 	// Runs of failures are the stretches in which nothing went forward.
 	for _, sp := range s.Spans.All() {
 		until := sp.EndMS

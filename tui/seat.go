@@ -168,7 +168,11 @@ func (s *seatScreen) machineName(seat *world.Seat) string {
 func (s *seatScreen) drawRungs(c canvas.Canvas, seat *world.Seat) {
 	w, h := c.Size()
 	rungs := s.about(seat.ID).rungs
-	if len(rungs) == 0 {
+	switch {
+	case len(rungs) == 0 && conquest(seat):
+		s.drawStanding(c, seat)
+		return
+	case len(rungs) == 0:
 		s.drawLadder(c, seat)
 		return
 	}
@@ -356,8 +360,11 @@ func (s *seatScreen) open(m *model, seat *world.Seat) tea.Cmd {
 func (s *seatScreen) wantsRaw() bool { return s.attached != nil }
 
 func (s *seatScreen) hints() []keymap.Action {
-	return []keymap.Action{
-		keymap.NextPane, keymap.Down, keymap.Up, keymap.Open, keymap.ZoomIn, keymap.Why, keymap.Transcript, keymap.Console,
-		keymap.PlayPause, keymap.EventBack, keymap.EventNext, keymap.Back,
+	hints := []keymap.Action{keymap.NextPane, keymap.Down, keymap.Up, keymap.Open, keymap.ZoomIn, keymap.Why, keymap.Transcript}
+	if s.desk.Desk != nil {
+		hints = append(hints, keymap.Console)
 	}
+	return append(hints,
+		keymap.PlayPause, keymap.EventBack, keymap.EventNext, keymap.Back,
+	)
 }

@@ -65,6 +65,9 @@ func (h *heat) noActions(seat *world.Seat) string {
 	if len(h.told) > 0 && h.told[seat.ID] == nil {
 		return "no transcript was kept"
 	}
+	if h.foreign {
+		return "no action was recorded"
+	}
 	return "no action yet"
 }
 
