@@ -183,6 +183,10 @@ func TestRules(t *testing.T) {
 			c.app().Restore.Drills = []Drill{{Date: "2026-11-02", Outcome: Fail}, {Date: "2026-10-01", Outcome: Pass, MeasuredMinutes: ptr(5.0)}}
 		}, "drill", "2026-11-02"},
 
+		{"A7: of one day, the one declared last", func(c *change) {
+			c.app().Restore.Drills = []Drill{{Date: "2026-11-02", Outcome: Fail}, {Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(5.0)}}
+		}, "count drilled", "1"},
+
 		{"cell 1: a vendor that can be reached", vendorHeld, "cell target app-db lose-server", "writable none vps=writable,home=writable w0"},
 		{"cell 1: a vendor that cannot", vendorHeld, "cell target app-db lose-uplink", "lost none home=lost,vps=writable w0"},
 		{"cell 2: the primary before any copy", func(c *change) {}, "cell target app-db lose-uplink", "writable none home=writable,vps=read-only w1"},
@@ -203,6 +207,22 @@ func TestRules(t *testing.T) {
 		}, "cell current app-db lose-server", "read-only 20m vps=read-only,home=restore-required w0"},
 		{"cell 3a: automatic promotion", func(c *change) { c.app().Promotion.Trigger = Automatic }, "cell current app-db lose-uplink", "writable none home=writable,vps=writable w2"},
 		{"cell 3a: minutes", func(c *change) { c.app().Promotion.Trigger = Automatic }, "cell current app-db lose-server", "writable 20m vps=writable,home=restore-required w1"},
+		{"cell 3a: only the copy that the runbook promotes", func(c *change) {
+			c.app().Promotion.Trigger = Automatic
+			other := *c.copy("app-db-replica")
+			other.ID, other.Node, other.Target, other.Path = "app-db-second", "nas", "nas-backups", "lan"
+			c.app().Copies = append(c.app().Copies, other)
+		}, "cell current app-db lose-server", "writable 20m vps=writable,home=read-only w1"},
+		{"cell 3 before 4: a rebuildable store that serves reads", func(c *change) {
+			x := *c.copy("app-db-replica")
+			x.ID = "cache-replica"
+			c.store("cache").Copies = []Copy{x}
+		}, "cell current cache lose-server", "read-only none vps=read-only,home=restore-required w0"},
+		{"cell 4 before 5: a rebuildable store that has a copy", func(c *change) {
+			x := *c.copy("app-db-bucket")
+			x.ID, x.Status = "cache-bucket", Running
+			c.store("cache").Copies = []Copy{x}
+		}, "note current cache lose-server", "Start an empty Redis; users log in again."},
 		{"A17: rebuildable needs no internet", func(c *change) { c.store("cache").Primary.Node = "vps" }, "cell current cache lose-uplink", "restore-required none home=restore-required,vps=writable w1"},
 		{"cell 4: the procedure, verbatim", func(c *change) {}, "note current cache lose-server", "Start an empty Redis; users log in again."},
 		{"cell 5: RTO without a drill", onlyDump, "cell current app-db lose-server", "restore-required 1h vps=lost,home=restore-required w0"},
@@ -441,5 +461,17 @@ func TestSpan(t *testing.T) {
 	}
 	if got := span(nil); got != "none" {
 		t.Errorf("span(nil) = %s", got)
+	}
+}
+
+// Days are counted over any span that dates can have.
+func TestDays(t *testing.T) {
+	for _, c := range []struct {
+		from, to Date
+		days     int
+	}{{"2026-12-01", "2026-12-01", 0}, {"2026-03-28", "2026-03-30", 2}, {"2024-02-28", "2024-03-01", 2}, {"2026-12-02", "2026-12-01", -1}, {"1000-01-01", "2026-01-01", 374739}, {"0001-01-01", "9999-12-31", 3652058}} {
+		if got := c.from.Days(c.to); got != c.days {
+			t.Errorf("%s to %s: %d days, want %d", c.from, c.to, got, c.days)
+		}
 	}
 }

@@ -433,7 +433,7 @@ type Date string
 func (d Date) Days(other Date) int {
 	a, _ := time.Parse(time.DateOnly, string(d))
 	b, _ := time.Parse(time.DateOnly, string(other))
-	return int(b.Sub(a).Hours() / 24)
+	return int((b.Unix() - a.Unix()) / (24 * 60 * 60)) // a Duration ends at 292 years
 }
 
 // ParseDate reads a day that exists.

@@ -212,6 +212,35 @@ func TestWhatIf(t *testing.T) {
 	d.shows("[x] nothing: the register as it is")
 }
 
+// Cells, findings and what is assumed are seen together; what has the focus or is
+// explained is never covered.
+func TestWhatCoversWhat(t *testing.T) {
+	for _, w := range []int{120, 200} {
+		d := drive(t, seed(t), w, 50)
+		d.assume("vin")
+		d.shows("matrix: today", "what if", "findings", "+ 4 opened", "+✗ gap      jarvisos-vin-")
+		for range 5 {
+			d.press("tab")
+			if d.s.rects[d.s.focus].Empty() {
+				t.Fatalf("pane %d has the focus and is not seen:\n%s", d.s.focus, d.text())
+			}
+		}
+		d.press("W", "esc")
+		for _, p := range []pane{findings, store} {
+			d.s.focus = p
+			d.press("x", "tab", "tab")
+			for d.s.focus != explain {
+				d.press("tab")
+			}
+			d.shows("explain")
+			if d.s.rects[p].Empty() {
+				t.Fatalf("pane %d is covered by its explanation:\n%s", p, d.text())
+			}
+			d.press("esc")
+		}
+	}
+}
+
 // What a cut path does is seen in cells: a copy that is fed over it stops.
 func TestWhatIfCutPath(t *testing.T) {
 	d := drive(t, seed(t), 120, 34)

@@ -104,13 +104,24 @@ func (s *Screen) shown(n int) []pane {
 	if s.side == matrix {
 		return list
 	}
-	// Over the last one that has not the focus.
-	at := len(list) - 1
-	if list[at] == s.focus {
-		at--
-	}
-	list[at] = s.side
+	list[s.over(list)] = s.side
 	return list
+}
+
+// over is the slot that the explanation or the what-if takes: not that of the pane
+// with the focus, nor of what is explained; and a what-if leaves the findings,
+// which it changes, where they are if it can.
+func (s *Screen) over(list []pane) int {
+	best := 0
+	for i, p := range list {
+		switch {
+		case p == s.focus, s.side == explain && p == s.explain.asked:
+		case p == findings && s.side == whatIf && list[best] != s.focus:
+		default:
+			best = i
+		}
+	}
+	return best
 }
 
 // cycle moves the focus to the next pane.
