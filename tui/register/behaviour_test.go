@@ -381,6 +381,8 @@ func TestNoScenarios(t *testing.T) {
 	write(t, file, text)
 	d := drive(t, fileSource(file, register.Settings{}), 120, 34)
 	d.shows("declares no scenario", "▸tickets")
-	d.press("l", "j", "tab", "x", "P", "W", "j", "enter")
+	d.press("l", "j", "tab")
 	d.shows("no cell is chosen")
+	d.press("x", "P", "W", "j", "enter")
+	d.shows("[x] lose tower")
 }

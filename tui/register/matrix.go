@@ -12,14 +12,14 @@ import (
 // matrixPane shows stores × scenarios. Only the rows and columns that are seen
 // are drawn, however many there are.
 type matrixPane struct {
-	scroll     // of stores, in the list that passes the filter
-	scenario   scroll
-	filter     string
-	shown      []int // places in the document's stores
-	shownR     *reading
-	shownF     string
-	cells      canvas.Rect // of the body that was drawn, for the mouse
-	colW, rowH int
+	scroll   // of stores, in the list that passes the filter
+	scenario scroll
+	filter   string
+	shown    []int // places in the document's stores
+	shownR   *reading
+	shownF   string
+	cells    canvas.Rect // of the body that was drawn, for the mouse
+	colW     int
 }
 
 // list is the stores that pass the filter; the chosen one stays chosen.
