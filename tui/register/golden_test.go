@@ -84,8 +84,8 @@ func TestASCII(t *testing.T) {
 
 // At every size nothing is drawn outside, whatever is shown.
 func TestEverySize(t *testing.T) {
-	for w := 20; w <= 210; w += 19 {
-		for h := 5; h <= 70; h += 9 {
+	for w := 20; w <= 210; w += 37 {
+		for h := 5; h <= 70; h += 13 {
 			for _, x := range tours {
 				d := drive(t, example(), w, h)
 				d.press(x.keys...)
