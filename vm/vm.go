@@ -18,8 +18,10 @@ package vm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -158,7 +160,16 @@ type Machine interface {
 	// hello. An error that Is ErrGuestRefused means that the guest did not go
 	// down or did not come back within the context's time; one that Is ErrGuestLost
 	// that nobody in the guest took the request.
-	Reboot(ctx context.Context) error
+	//
+	// With wants, names of units, the host has a hand in the new boot: before
+	// anything of the disk runs, it links the units to multi-user.target for this
+	// boot, as if they had been enabled (one that is masked or gone does not
+	// start by that), and compares the referee's helper, with what that runs on,
+	// with what the image holds. An altered one is an error that Is
+	// ErrGuestRefused and names the file; the machine is then up nevertheless.
+	// Nothing in the guest is asked for either. A nil error also says that both
+	// were confirmed before the disk was handed over to.
+	Reboot(ctx context.Context, wants ...string) error
 	// Reset is the reset button: nothing is synced, the disk keeps what it had.
 	// Returns when the new boot has said hello.
 	Reset(ctx context.Context) error
@@ -174,6 +185,22 @@ type Machine interface {
 	// Done is closed when the machine's process has ended for good.
 	Done() <-chan struct{}
 }
+
+// CheckWants refuses names that Machine.Reboot's wants cannot be: at most 8 units,
+// each up to 64 of systemd's characters and a type.
+func CheckWants(wants []string) error {
+	if len(wants) > 8 {
+		return fmt.Errorf("a boot wants at most 8 units, not %d", len(wants))
+	}
+	for _, w := range wants {
+		if len(w) > 64 || !unitForm.MatchString(w) {
+			return fmt.Errorf("a boot cannot want %.80q: not the name of a unit", w)
+		}
+	}
+	return nil
+}
+
+var unitForm = regexp.MustCompile(`^[A-Za-z0-9@:_.-]+\.(service|socket|target|timer|path|mount)$`)
 
 // Console is a machine's serial console.
 type Console interface {

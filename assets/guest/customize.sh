@@ -87,6 +87,26 @@ chroot "$root" python3 -I -c "import py_compile as p
 p.compile('/usr/lib/refbox/agent.py', cfile='/usr/lib/refbox/agent.pyc', doraise=True,
           invalidation_mode=p.PycInvalidationMode.UNCHECKED_HASH)"
 
+# --- what the agent is and runs on, for the initrd to compare at the host's order
+chroot "$root" python3 -I -S - >"$root/boot/sums" <<'EOF'
+import ast, subprocess, sys
+agent = "/usr/lib/refbox/agent.py"
+for node in ast.walk(ast.parse(open(agent).read())):
+    if isinstance(node, ast.Import):
+        for name in node.names:
+            __import__(name.name)
+files = {"/usr/lib/refbox/agent.pyc", "/etc/systemd/system/refbox-agent.service", "/usr/bin/python3"}
+for m in list(sys.modules.values()):
+    files.update(f for f in (getattr(m, "__file__", None), getattr(m, "__cached__", None)) if f)
+for line in subprocess.run(["ldd", "/usr/bin/python3"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
+    files.update(w for w in line.split() if w.startswith("/"))
+import hashlib, os
+# A link to an absolute path leads elsewhere in the initrd.
+for f in sorted({f if f.startswith("/usr/bin/") else os.path.realpath(f) for f in files}):
+    if os.path.exists(f):
+        print("%s  %s" % (hashlib.sha256(open(f, "rb").read()).hexdigest(), f.lstrip("/")))
+EOF
+
 # --- no identity: a machine gets one when it starts
 rm -f "$root"/etc/ssh/ssh_host_* "$root"/etc/resolv.conf "$root"/var/lib/systemd/random-seed
 mkdir -p "$root/etc/refbox" "$root/root/.ssh" "$root/run/sshd"

@@ -68,12 +68,15 @@ type (
 	// verdict (recordings reference, section 2.3).
 	DurableDeploymentCompleted struct {
 		Territory string `json:"territory"`
-		// Ours. The instant the seat is ranked by, attacks not charged, and the
+		// Ours. The instant the seat is ranked by, the referee's own work not charged, and the
 		// last instant at which it was known not to be durable: the true
 		// instant lies in (NotBefore, DurableAt].
 		DurableAt *uint64 `json:"durable_at_ms,omitempty"`
 		NotBefore *uint64 `json:"not_before_ms,omitempty"`
-		AttackMS  uint64  `json:"attack_ms,omitempty"` // time of attacks taken off
+		// AttackMS is what was taken off: the time that the seat waited for the
+		// referee's attacks, reboots and looking again, of one evaluation at most its
+		// milestone's timeout, and nothing from before the seat last failed a check.
+		AttackMS uint64 `json:"attack_ms,omitempty"`
 		// Repeated is the second elapsed_ms of a reference line; nil in ours.
 		Repeated *uint64 `json:"-"`
 	}

@@ -37,6 +37,7 @@ func loadCommand(name string, file []byte) *command {
 
 func (c *command) SHA256() string                              { return c.sha }
 func (c *command) Before(context.Context, *Attempt) error      { return nil }
+func (c *command) Boot() *Boot                                 { return nil }
 func (c *command) Attacks() []string                           { return nil }
 func (c *command) Attack(context.Context, *Attempt, int) error { return nil }
 func (c *command) Undo(context.Context, *Attempt, int) error   { return nil }

@@ -8,6 +8,11 @@
 // fails, and may define
 //
 //	before(seat)   runs before the milestone's operation (host_reboot)
+//	boot           boot_attack("what is tried", wants, run, undo, ports=[]): makes
+//	               that operation an attack. The host has the new boot of the first
+//	               machine start the units named in wants, whatever the guest says,
+//	               and watches those of the machine's ports from outside meanwhile:
+//	               an answer on one is a refusal. Then run and undo as below
 //	holds(seat)    fails when the milestone, once passed, no longer holds; run
 //	               after every later check that restarts or reboots something
 //	attacks        a list of attack("what is tried", run, undo); run(seat) fails
@@ -20,7 +25,7 @@
 //	fail(reason)                          refuses it
 //	eventually(fn, timeout=5, every=0.1)  calls fn() until it neither fails nor
 //	                                      returns False; gives its result
-//	attack, struct, json
+//	attack, boot_attack, struct, json
 //
 // Times are seconds, as int or float. A seat has
 //
@@ -111,6 +116,16 @@ func failure(c Category, format string, args ...any) *Failure {
 	return &Failure{Category: c, Source: c.Charged(), Reason: bounded(fmt.Sprintf(format, args...), maxReason)}
 }
 
+// Boot is a reboot that is an attack.
+type Boot struct {
+	Words string
+	Wants []string // units that the host has the boot of the first machine start
+	Ports []int    // of that machine that must not answer meanwhile
+	// Run looks at what came of it, Undo removes what it left, as with other
+	// attacks.
+	Run, Undo func(ctx context.Context, a *Attempt) error
+}
+
 // Verifier decides one milestone. Its methods may be called for several seats at
 // once; for one seat, one after the other.
 type Verifier interface {
@@ -120,6 +135,8 @@ type Verifier interface {
 	Before(ctx context.Context, a *Attempt) error
 	// Verify returns the evidence, a JSON value of at most 64 KiB.
 	Verify(ctx context.Context, a *Attempt) (json.RawMessage, error)
+	// Boot is the attack that the milestone's reboot is; nil for a plain one.
+	Boot() *Boot
 	// Attacks are what the milestone must withstand, in words.
 	Attacks() []string
 	// Attack runs the attack of that index; an error of category contract means

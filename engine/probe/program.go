@@ -15,6 +15,8 @@ import (
 	"go.starlark.net/starlark"
 	"go.starlark.net/starlarkstruct"
 	"go.starlark.net/syntax"
+
+	"refbox/vm"
 )
 
 const (
@@ -32,13 +34,16 @@ type program struct {
 	verify  starlark.Callable
 	before  starlark.Callable
 	holds   starlark.Callable
+	boot    *attack
 	attacks []*attack
 }
 
-// attack is what attack(words, run, undo) gives.
+// attack is what attack(words, run, undo) and boot_attack give.
 type attack struct {
 	words     string
 	run, undo starlark.Callable
+	wants     []string // of a boot, not empty
+	ports     []int
 }
 
 func (a *attack) String() string        { return "attack(" + syntax.Quote(a.words, false) + ")" }
@@ -89,6 +94,11 @@ func loadStarlark(name string, src []byte) (Verifier, error) {
 	if err == nil {
 		p.holds, err = function(defs, "holds")
 	}
+	if v, ok := defs["boot"]; ok && err == nil {
+		if p.boot, ok = v.(*attack); !ok || p.boot.wants == nil {
+			err = fmt.Errorf("boot is a %s, not boot_attack(words, wants, run, undo)", v.Type())
+		}
+	}
 	if err == nil {
 		p.attacks, err = attacksOf(defs["attacks"])
 	}
@@ -121,7 +131,7 @@ func attacksOf(v starlark.Value) ([]*attack, error) {
 	var out []*attack
 	for i := range list.Len() {
 		a, ok := list.Index(i).(*attack)
-		if !ok {
+		if !ok || a.wants != nil {
 			return nil, fmt.Errorf("attacks[%d] is a %s, not attack(words, run, undo)", i, list.Index(i).Type())
 		}
 		out = append(out, a)
@@ -148,6 +158,19 @@ func (p *program) Attacks() []string {
 		words[i] = a.words
 	}
 	return words
+}
+
+func (p *program) Boot() *Boot {
+	if p.boot == nil {
+		return nil
+	}
+	call := func(f starlark.Callable) func(context.Context, *Attempt) error {
+		return func(ctx context.Context, a *Attempt) error {
+			_, err := p.run(ctx, a, f)
+			return err
+		}
+	}
+	return &Boot{Words: p.boot.words, Wants: p.boot.wants, Ports: p.boot.ports, Run: call(p.boot.run), Undo: call(p.boot.undo)}
 }
 
 func (p *program) Before(ctx context.Context, a *Attempt) error {
@@ -250,12 +273,13 @@ func runOf(t *starlark.Thread) (*running, error) {
 
 func predeclared() starlark.StringDict {
 	globals := starlark.StringDict{
-		"require":    starlark.NewBuiltin("require", require),
-		"fail":       starlark.NewBuiltin("fail", fail),
-		"eventually": starlark.NewBuiltin("eventually", eventually),
-		"attack":     starlark.NewBuiltin("attack", newAttack),
-		"struct":     starlark.NewBuiltin("struct", starlarkstruct.Make),
-		"json":       starjson.Module,
+		"require":     starlark.NewBuiltin("require", require),
+		"fail":        starlark.NewBuiltin("fail", fail),
+		"eventually":  starlark.NewBuiltin("eventually", eventually),
+		"attack":      starlark.NewBuiltin("attack", newAttack),
+		"boot_attack": starlark.NewBuiltin("boot_attack", newBootAttack),
+		"struct":      starlark.NewBuiltin("struct", starlarkstruct.Make),
+		"json":        starjson.Module,
 	}
 	maps.Copy(globals, guards())
 	return globals
@@ -327,6 +351,37 @@ func newAttack(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw 
 	}
 	if a.words = bounded(a.words, 200); a.words == "" {
 		return nil, errors.New("attack: words are empty")
+	}
+	return a, nil
+}
+
+func newBootAttack(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+	a := new(attack)
+	var wants, ports *starlark.List
+	if err := starlark.UnpackArgs(b.Name(), args, kw, "words", &a.words, "wants", &wants, "run", &a.run, "undo", &a.undo, "ports??", &ports); err != nil {
+		return nil, err
+	}
+	if a.words = bounded(a.words, 200); a.words == "" {
+		return nil, errors.New("boot_attack: words are empty")
+	}
+	for i := range wants.Len() {
+		unit, _ := starlark.AsString(wants.Index(i))
+		a.wants = append(a.wants, unit)
+	}
+	if err := vm.CheckWants(a.wants); err != nil {
+		return nil, fmt.Errorf("boot_attack: wants: %w", err)
+	}
+	if len(a.wants) == 0 {
+		return nil, errors.New("boot_attack: wants: name 1 to 8 units")
+	}
+	if ports != nil {
+		for i := range min(ports.Len(), maxRequests) {
+			port, err := starlark.AsInt32(ports.Index(i))
+			if err != nil || port < 1 || port > 65535 {
+				return nil, fmt.Errorf("boot_attack: ports: %s is none", ports.Index(i))
+			}
+			a.ports = append(a.ports, port)
+		}
 	}
 	return a, nil
 }

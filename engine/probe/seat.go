@@ -284,19 +284,42 @@ func (s *Seat) Attempt(milestone string, number uint64, previous map[string]json
 // Territory is the seat's.
 func (s *Seat) Territory() string { return s.c.Territory }
 
+// What root could forge of a reboot with and without an order for the new boot.
+const (
+	rebootForgeable = "nothing: the end of the old boot is seen outside the guest"
+	bootForgeable   = "what the guest's own systemd makes of the order, and what is not the helper's but acts on it later; not the end of the old boot, nor the order and the look at the helper, which were confirmed before anything of the disk ran"
+)
+
 // Reboot reboots every machine of the seat cleanly, at the same time, and records
-// it. A guest that blocks it until ctx's deadline is charged for it; when ctx ends
-// for another cause, nobody is.
-func (a *Attempt) Reboot(ctx context.Context) error {
+// it; the first as boot orders, which may be nil. A guest that blocks it until
+// ctx's deadline is charged for it, and so is one whose helper proves to be
+// altered; when ctx ends for another cause, nobody is. Back tells whether all came
+// back as ordered, which an error about a watched port does not deny.
+func (a *Attempt) Reboot(ctx context.Context, boot *Boot) (back bool, err error) {
 	a.disrupted = true
+	if boot == nil {
+		boot = new(Boot)
+	}
 	errs := make([]error, len(a.Seat.c.Machines))
 	recs := make([]Record, len(errs))
-	var wg sync.WaitGroup
+	up := make(chan struct{})
+	var rebooting, watching sync.WaitGroup
+	watched, watches := make([]Record, len(boot.Ports)), make([]error, len(boot.Ports))
+	for i, port := range boot.Ports {
+		watching.Go(func() { watched[i], watches[i] = a.Seat.watch(ctx, up, a.Seat.c.Machines[0], port) })
+	}
 	for i, m := range a.Seat.c.Machines {
-		wg.Go(func() {
-			r := Record{Call: "reboot", Machine: m.Name(), Outside: true, AtMS: a.Seat.c.Clock(),
-				Forgeable: "nothing: the end of the old boot is seen outside the guest"}
-			err := m.Reboot(ctx)
+		rebooting.Go(func() {
+			r := Record{Call: "reboot", Machine: m.Name(), Outside: true, AtMS: a.Seat.c.Clock(), Forgeable: rebootForgeable}
+			var wants []string
+			if i == 0 && len(boot.Wants) > 0 {
+				wants = boot.Wants
+				r.Request, r.Forgeable = map[string]any{"wants": wants}, bootForgeable
+			}
+			err := m.Reboot(ctx, wants...)
+			if err == nil && wants != nil {
+				r.Response = map[string]any{"confirmed": "the boot wants the units, and the referee's helper is what the image holds"}
+			}
 			if f := a.Seat.c.Rebooted; f != nil {
 				f(m.Name())
 			}
@@ -320,9 +343,55 @@ func (a *Attempt) Reboot(ctx context.Context) error {
 			errs[i], recs[i] = err, r
 		})
 	}
-	wg.Wait()
-	for _, r := range recs {
+	rebooting.Wait()
+	close(up)
+	watching.Wait()
+	for _, r := range append(recs, watched...) {
 		a.Note(r)
 	}
-	return errors.Join(errs...)
+	for i, err := range watches {
+		if err != nil {
+			a.refuse(watched[i].Refused)
+		}
+	}
+	back = errors.Join(errs...) == nil
+	return back, errors.Join(append(errs, watches...)...)
+}
+
+// watchEvery is how often a watched port is looked at.
+const watchEvery = 100 * time.Millisecond
+
+// watch looks at a port again and again until done is closed. That something
+// answered is a Failure; a look that failed is none.
+func (s *Seat) watch(ctx context.Context, done <-chan struct{}, m vm.Machine, port int) (Record, error) {
+	r := Record{Call: "watch", Machine: m.Name(), Outside: true, Forgeable: portForgeable, AtMS: s.c.Clock(), Request: map[string]any{"port": port}}
+	addr, err := m.Addr(port)
+	if err != nil {
+		err = failure(Broken, "boot_attack: port %d of %s is not forwarded: %v", port, m.Name(), err)
+		r.fail(err)
+		return r, err
+	}
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	looks, open := 0, 0
+	for {
+		select {
+		case <-tick.C:
+			looks++
+			if state, _ := lookAtPort(ctx, addr, s.slow(portWait)); state == "open" {
+				open++
+			}
+			continue
+		case <-done:
+		case <-ctx.Done():
+		}
+		r.TookMS = s.c.Clock() - r.AtMS
+		r.Response = map[string]any{"looks": looks, "open": open}
+		if open == 0 {
+			return r, nil
+		}
+		f := failure(Contract, "something answered on port %d while the machine rebooted", port)
+		r.Refused = f.Reason
+		return r, f
+	}
 }

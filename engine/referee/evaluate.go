@@ -19,7 +19,6 @@ const maxFiles = 100
 type verdict struct {
 	evidence json.RawMessage
 	instant
-	attackMS uint64
 	attacks  []probe.AttackResult
 	disturbs bool
 }
@@ -38,6 +37,7 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 	}
 	a := s.probe.Attempt(m.ID, g.attempts, s.previous())
 	a.Full = s.full()
+	s.account.begin(m.Timeout)
 	v, err := s.check(ctx, timed, m, a, at)
 
 	e := s.evidence(m, a, at)
@@ -55,6 +55,9 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 		g.refused = max(g.refused, ms)
 	} else if f.Category != probe.Transport {
 		g.refused = max(g.refused, at)
+	}
+	if f.Source == "player" {
+		s.account.charge(g.refused)
 	}
 	s.fail(m, f, e, timed.Err() == nil)
 	if errors.Is(err, probe.ErrGone) {
@@ -92,16 +95,19 @@ func (s *seat) check(ctx, timed context.Context, m *Milestone, a *probe.Attempt,
 		if err = within(timed, m.Timeout, func(ctx context.Context) error { return m.Verifier.Before(ctx, a) }); err != nil {
 			return v, err
 		}
-		if err = within(timed, m.Timeout, a.Reboot); err != nil {
+		var rebooted bool
+		if rebooted, err = s.reboot(timed, m, a, &v); !rebooted {
 			return v, err
 		}
 		// Until the new boot nothing could be durable.
 		v.notBefore = max(v.notBefore, s.race.clock())
 	}
-	err = within(timed, m.Timeout, func(ctx context.Context) (err error) {
-		v.evidence, err = m.Verifier.Verify(ctx, a)
-		return err
-	})
+	if err == nil {
+		err = within(timed, m.Timeout, func(ctx context.Context) (err error) {
+			v.evidence, err = m.Verifier.Verify(ctx, a)
+			return err
+		})
+	}
 	if err == nil {
 		v.at = s.race.clock()
 		if ms, _ := a.Refusal(); ms > 0 {
@@ -109,26 +115,72 @@ func (s *seat) check(ctx, timed context.Context, m *Milestone, a *probe.Attempt,
 		}
 		v.notBefore = min(v.notBefore, v.at)
 	}
-	if a.Disrupted() && ctx.Err() == nil {
-		before := s.race.clock()
-		if broken := s.recheck(timed, m.ID); broken != "" && err == nil {
+	if (a.Disrupted() || m.Operation == HostReboot) && ctx.Err() == nil {
+		s.account.work(s.race.clock()) // looking again may attack again
+		broken := s.recheck(timed, m.ID)
+		s.account.rest(s.race.clock())
+		if broken != "" && err == nil {
 			err = &probe.Failure{Category: probe.Contract, Source: "player", Reason: broken}
 		}
-		v.attackMS += s.race.clock() - before // looking again may attack again
 	}
 	if err != nil {
 		return v, err
 	}
 	// What follows is not charged, so it may outlast the deadline.
-	if err = s.attack(ctx, m, a.Number, &v); err != nil {
-		return v, err
+	for i, words := range m.Verifier.Attacks() {
+		err = s.strike(ctx, m, a.Number, &v, words,
+			func(a *probe.Attempt) error {
+				return within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Attack(ctx, a, i) })
+			}, func(a *probe.Attempt) error {
+				return within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Undo(ctx, a, i) })
+			})
+		if err != nil {
+			return v, err
+		}
 	}
 	if len(v.attacks) > 0 {
-		before := s.race.clock()
+		s.account.work(s.race.clock())
 		err = within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Holds(ctx, a) })
-		v.attackMS += s.race.clock() - before
+		s.account.rest(s.race.clock())
 	}
 	return v, err
+}
+
+// lateUndo bounds undoing an attack whose reboot went wrong: the guest may not be
+// there to be asked.
+const lateUndo = 5 * time.Second
+
+// reboot reboots the seat's machines, as an attack if the verifier makes one of
+// it, and tells whether they came back.
+func (s *seat) reboot(timed context.Context, m *Milestone, a *probe.Attempt, v *verdict) (rebooted bool, err error) {
+	boot := m.Verifier.Boot()
+	if boot == nil {
+		s.account.work(s.race.clock())
+		err = within(s.uncut, m.Timeout, func(ctx context.Context) (err error) {
+			rebooted, err = a.Reboot(ctx, nil)
+			return err
+		})
+		s.account.rest(s.race.clock())
+		return rebooted, err
+	}
+	err = s.strike(timed, m, a.Number, v, boot.Words,
+		func(a *probe.Attempt) error {
+			err := within(s.uncut, m.Timeout, func(ctx context.Context) (err error) {
+				rebooted, err = a.Reboot(ctx, boot)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			return within(timed, m.Timeout, func(ctx context.Context) error { return boot.Run(ctx, a) })
+		}, func(a *probe.Attempt) error {
+			d := m.Timeout
+			if !rebooted {
+				d = time.Duration(float64(lateUndo) * max(1, s.race.rules.Slow))
+			}
+			return within(timed, d, func(ctx context.Context) error { return boot.Undo(ctx, a) })
+		})
+	return rebooted, err
 }
 
 // within bounds f by d. A context that ends for another reason shows in parent.
@@ -173,50 +225,49 @@ func (s *seat) recheck(ctx context.Context, but string) string {
 	return found
 }
 
-// attack runs the milestone's attacks, each undone before the next. Each has
-// records of its own.
-func (s *seat) attack(ctx context.Context, m *Milestone, number uint64, v *verdict) error {
-	for i, words := range m.Verifier.Attacks() {
-		a := s.probe.Attempt(m.ID, number, s.previous())
-		started := s.race.append(event.AttackStarted{Territory: s.id, Milestone: m.ID, Attack: words})
-		err := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Attack(ctx, a, i) })
-		undo := within(ctx, m.Timeout, func(ctx context.Context) error { return m.Verifier.Undo(ctx, a, i) })
-		if ctx.Err() != nil {
-			// The machines end with the heat, and what was left with them. An
-			// attack that was cut off was neither withstood nor lost, so it has
-			// no end in the log.
-			f := verdictOf(ctx, a, ctx.Err())
-			f.Reason = "attack: " + words + ": " + f.Reason
-			return f
-		}
-		res := probe.AttackResult{Attack: words, Held: err == nil, Detail: "withstood", StartedMS: started,
-			TookMS: s.race.clock() - started, Undone: undo == nil}
-		var f *probe.Failure
-		switch {
-		case err != nil:
-			f = verdictOf(ctx, a, err)
-			res.Detail = f.Reason
-		case undo != nil:
-			f = verdictOf(ctx, a, undo)
-			res.Detail = "withstood, but what it left could not be removed: " + f.Reason
-		}
-		e := s.evidence(m, a, started)
-		e.Verdict, e.Reason = "withstood", res.Detail
-		if f != nil {
-			e.Verdict, e.Category, e.Source = "failed", f.Category, f.Source
-		}
-		path, sha := s.keep(s.ladder[m.ID], fmt.Sprintf("%s-%d-attack", m.ID, number), uint64(i+1), e)
-		res.Record = path
-		v.attacks = append(v.attacks, res)
-		v.attackMS += res.TookMS
-		s.race.append(event.AttackFinished{Territory: s.id, Milestone: m.ID, Attack: words, Held: res.Held, Detail: res.Detail,
-			TookMS: res.TookMS, Undone: res.Undone, Record: path, RecordSHA: sha})
-		if err = errors.Join(err, undo); errors.Is(err, probe.ErrGone) {
-			return err
-		}
-		if f != nil {
-			return &probe.Failure{Category: f.Category, Source: f.Source, Reason: "attack: " + words + ": " + res.Detail}
-		}
+// strike runs one of the milestone's attacks and undoes it. It has records of its
+// own.
+func (s *seat) strike(ctx context.Context, m *Milestone, number uint64, v *verdict, words string, run, undo func(*probe.Attempt) error) error {
+	a := s.probe.Attempt(m.ID, number, s.previous())
+	started := s.race.append(event.AttackStarted{Territory: s.id, Milestone: m.ID, Attack: words})
+	s.account.work(started)
+	lost := run(a)
+	left := undo(a)
+	ended := s.race.clock()
+	s.account.rest(ended)
+	var f *probe.Failure
+	if ctx.Err() != nil && !(errors.As(lost, &f) && f.Source == "player") {
+		// The machines end with the heat, and what was left with them. An attack
+		// that was cut off was neither withstood nor lost, so it has no end in the
+		// log.
+		f = verdictOf(ctx, a, ctx.Err())
+		f.Reason = "attack: " + words + ": " + f.Reason
+		return f
+	}
+	res := probe.AttackResult{Attack: words, Held: lost == nil, Detail: "withstood", StartedMS: started, TookMS: ended - started, Undone: left == nil}
+	switch {
+	case lost != nil:
+		f = verdictOf(ctx, a, lost)
+		res.Detail = f.Reason
+	case left != nil:
+		f = verdictOf(ctx, a, left)
+		res.Detail = "withstood, but what it left could not be removed: " + f.Reason
+	}
+	e := s.evidence(m, a, started)
+	e.Verdict, e.Reason = "withstood", res.Detail
+	if f != nil {
+		e.Verdict, e.Category, e.Source = "failed", f.Category, f.Source
+	}
+	path, sha := s.keep(s.ladder[m.ID], fmt.Sprintf("%s-%d-attack", m.ID, number), uint64(len(v.attacks)+1), e)
+	res.Record = path
+	v.attacks = append(v.attacks, res)
+	s.race.append(event.AttackFinished{Territory: s.id, Milestone: m.ID, Attack: words, Held: res.Held, Detail: res.Detail,
+		TookMS: res.TookMS, Undone: res.Undone, Record: path, RecordSHA: sha})
+	if err := errors.Join(lost, left); errors.Is(err, probe.ErrGone) {
+		return err
+	}
+	if f != nil {
+		return &probe.Failure{Category: f.Category, Source: f.Source, Reason: "attack: " + words + ": " + res.Detail}
 	}
 	return nil
 }
@@ -226,15 +277,15 @@ func (s *seat) pass(m *Milestone, v verdict, e probe.Evidence) {
 	g := s.ladder[m.ID]
 	e.Verdict, e.Evidence, e.NotBeforeMS, e.HeldMS = "passed", v.evidence, &v.notBefore, &v.at
 	path, sha := s.keep(g, m.ID, g.attempts, e)
-	s.passed[m.ID] = &pass{instant: v.instant, points: m.Points, attackMS: v.attackMS, evidence: v.evidence}
+	s.passed[m.ID] = &pass{instant: v.instant, points: m.Points, evidence: v.evidence}
 	nb, at := v.notBefore, v.at
 	bodies := []event.Body{event.MilestonePassed{Territory: s.id, Milestone: m.ID, Points: m.Points, Evidence: v.evidence,
 		Attempt: g.attempts, Record: path, RecordSHA: sha, NotBefore: &nb, HeldAt: &at}}
-	if last, attacks, ok := s.complete(); ok {
-		attacks = min(attacks, last.notBefore)
-		s.durable = &instant{notBefore: last.notBefore - attacks, at: last.at - attacks}
+	if last, ok := s.complete(); ok {
+		credit := min(s.account.credit(last.at), last.notBefore)
+		s.durable = &instant{notBefore: last.notBefore - credit, at: last.at - credit}
 		bodies = append(bodies, s.become(stateDurable, "completion milestone passed"),
-			event.DurableDeploymentCompleted{Territory: s.id, DurableAt: &s.durable.at, NotBefore: &s.durable.notBefore, AttackMS: attacks})
+			event.DurableDeploymentCompleted{Territory: s.id, DurableAt: &s.durable.at, NotBefore: &s.durable.notBefore, AttackMS: credit})
 	}
 	s.race.append(bodies...)
 }

@@ -31,10 +31,10 @@ type machine struct {
 	reboot func(context.Context) error
 }
 
-func (m *machine) Name() string                     { return "host" }
-func (m *machine) Console() vm.Console              { return silentConsole{} }
-func (m *machine) Done() <-chan struct{}            { return m.done }
-func (m *machine) Reboot(ctx context.Context) error { return m.reboot(ctx) }
+func (m *machine) Name() string                                  { return "host" }
+func (m *machine) Console() vm.Console                           { return silentConsole{} }
+func (m *machine) Done() <-chan struct{}                         { return m.done }
+func (m *machine) Reboot(ctx context.Context, _ ...string) error { return m.reboot(ctx) }
 
 type silentConsole struct{ vm.Console }
 
@@ -43,12 +43,14 @@ func (silentConsole) Attach(func([]byte)) func() { return func() {} }
 // world is the state that scripted verifiers look at: what holds, since when.
 type verifier struct {
 	verify func(context.Context, *probe.Attempt) error
+	boot   *probe.Boot
 	attack []string
 	strike func(ctx context.Context, territory string, i int) error
 	undo   func(ctx context.Context, territory string, i int) error
 	holds  func(ctx context.Context, territory string) error
 }
 
+func (v *verifier) Boot() *probe.Boot                            { return v.boot }
 func (v *verifier) SHA256() string                               { return "none" }
 func (v *verifier) Before(context.Context, *probe.Attempt) error { return nil }
 func (v *verifier) Verify(ctx context.Context, a *probe.Attempt) (json.RawMessage, error) {
@@ -311,31 +313,177 @@ func TestDeadlineIsExactBetweenTicks(t *testing.T) {
 func TestDeadHeatInThePhotoFinish(t *testing.T) {
 	for _, tc := range []struct {
 		name     string
-		lag      time.Duration // of two behind one
+		reboot   time.Duration // of two
+		ready    time.Duration // when two's work is done
 		deadHeat []string
 		winner   string
 	}{
-		{"overlapping instants", 300 * time.Millisecond, []string{"one", "two"}, ""},
-		{"further apart", 1700 * time.Millisecond, nil, "one"},
+		{"overlapping instants", 5300 * time.Millisecond, 0, []string{"one", "two"}, ""},
+		{"a slow reboot costs nothing", 25 * time.Second, 0, []string{"one", "two"}, ""},
+		{"further apart", 5 * time.Second, 1500 * time.Millisecond, nil, "one"},
+		{"a quick reboot gains nothing", time.Second, 1500 * time.Millisecond, nil, "one"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				f := newField(t, Rules{StopOnFirstDurable: true, Completion: "up", Milestones: []Milestone{
-					{ID: "up", Operation: HostReboot, Timeout: 40 * time.Second, Points: 10, Required: true,
+				var f *field
+				f = newField(t, Rules{StopOnFirstDurable: true, Completion: "up", Milestones: []Milestone{
+					step("work", 10, func(_ context.Context, s string) error {
+						if s == "one" {
+							return nil
+						}
+						return f.after(tc.ready)
+					}),
+					{ID: "up", DependsOn: []string{"work"}, Operation: HostReboot, Timeout: 40 * time.Second, Points: 10, Required: true,
 						Verifier: &verifier{verify: func(ctx context.Context, a *probe.Attempt) error { return sleep(ctx, 500*time.Millisecond) }}},
 				}}, "one", "two")
-				f.ms["two"].reboot = func(ctx context.Context) error { return sleep(ctx, 5*time.Second+tc.lag) }
+				f.ms["two"].reboot = func(ctx context.Context) error { return sleep(ctx, tc.reboot) }
 				o := f.run()
 				if !slices.Equal(o.DeadHeat, tc.deadHeat) || o.Winner != tc.winner {
 					t.Fatalf("outcome %+v", o)
 				}
-				// The second was in flight, so it finished and counts.
-				if o.Seats[1].Durable == nil || o.Seats[1].Durable.At != 6500+uint64(tc.lag.Milliseconds()) {
-					t.Errorf("second: %+v", o.Seats[1])
+				want := uint64(1500)
+				if tc.ready > 0 {
+					want = 2500
+				}
+				if o.Seats[1].Durable == nil || o.Seats[1].Durable.At != want || o.Seats[0].Durable.At != 1500 {
+					t.Errorf("%+v", o.Seats)
 				}
 				end := of(f.log, func(event.MatchFinished) bool { return true })
 				if len(end) != 1 || !slices.Equal(end[0].DeadHeat, tc.deadHeat) {
 					t.Errorf("end %+v", end)
+				}
+			})
+		})
+	}
+}
+
+// fenced is a ladder of a fence that is attacked, and a reboot.
+func fenced(attack func(territory string) time.Duration, ready func(territory string) error) []Milestone {
+	return []Milestone{
+		{ID: "fence", Operation: Observe, Timeout: 10 * time.Second, Points: 20, Required: true, Verifier: &verifier{
+			verify: func(_ context.Context, a *probe.Attempt) error { return ready(a.Seat.Territory()) },
+			attack: []string{"a", "b"},
+			strike: func(ctx context.Context, s string, _ int) error { return sleep(ctx, attack(s)) },
+		}},
+		{ID: "up", DependsOn: []string{"fence"}, Operation: HostReboot, Timeout: 40 * time.Second, Points: 80, Required: true,
+			Verifier: &verifier{verify: func(context.Context, *probe.Attempt) error { return nil }}},
+	}
+}
+
+// A seat that the referee still held up when another was durable, and that was
+// as early on its own clock, goes on, and wins.
+func TestHeldUpSeatGoesOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var f *field
+		f = newField(t, Rules{StopOnFirstDurable: true, Completion: "up", Milestones: fenced(func(s string) time.Duration {
+			if s == "early" {
+				return 4500 * time.Millisecond
+			}
+			return 100 * time.Millisecond
+		}, func(s string) error {
+			switch s {
+			case "early":
+				return nil
+			case "late":
+				return f.after(2 * time.Second)
+			}
+			return f.after(9 * time.Second) // when the race is over for it
+		})}, "early", "late", "idle")
+		o := f.run()
+		if o.Winner != "early" || o.Seats[0].Durable.At != 1000 || o.Seats[1].Durable.At != 2000 {
+			t.Fatalf("outcome %+v", o)
+		}
+		began := of(f.log, func(e event.MilestoneEvaluationStarted) bool { return e.Milestone == "up" && e.Territory == "early" })
+		if idle := of(f.log, func(e event.MilestonePassed) bool { return e.Territory == "idle" }); len(idle) != 0 {
+			t.Errorf("the idle seat went on: %+v", idle)
+		}
+		if len(began) != 1 || f.now() != 15*time.Second {
+			t.Errorf("%d reboots, ended after %v", len(began), f.now())
+		}
+	})
+}
+
+// Who makes the referee's work last gains no more than the milestone's timeout.
+func TestCreditIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newField(t, Rules{Completion: "up", Milestones: fenced(func(s string) time.Duration {
+			if s == "slow" {
+				return 9 * time.Second
+			}
+			return time.Second
+		}, func(string) error { return nil })}, "slow", "fair")
+		o := f.run()
+		if o.Winner != "fair" || o.Seats[0].Durable.At != 1000 || o.Seats[1].Durable.At != 9000 {
+			t.Fatalf("outcome %+v", o)
+		}
+		d := of(f.log, func(b event.DurableDeploymentCompleted) bool { return b.Territory == "slow" })
+		if d[0].AttackMS != 15000 {
+			t.Errorf("credited %d, want 10 s of the attacks and 5 s of the reboot", d[0].AttackMS)
+		}
+	})
+}
+
+// Who was not done when the attacks were over did not wait for them, and a reboot
+// that failed by the player's doing is charged.
+func TestOnlyWaitingIsCredited(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var f *field
+		ms := fenced(func(string) time.Duration { return 4 * time.Second }, func(string) error { return nil })
+		tries := 0
+		ms[1].Verifier = &verifier{verify: func(context.Context, *probe.Attempt) error {
+			if tries++; tries == 1 {
+				return refused("not yet")
+			}
+			return nil
+		}}
+		f = newField(t, Rules{Completion: "up", Milestones: ms}, "one")
+		o := f.run()
+		// Fence 1 s, attacks to 9 s, reboot to 14 s; again after five ticks, at 19 s.
+		if at := o.Seats[0].Durable.At; at != 19000 {
+			t.Fatalf("durable at %d: %+v", at, o)
+		}
+	})
+}
+
+func TestRebootAsAnAttack(t *testing.T) {
+	for _, tc := range []struct {
+		name           string
+		reboot, run    error
+		source, reason string
+		undone         int
+	}{
+		{"withstood", nil, nil, "", "", 1},
+		{"lost", nil, refused("the old primary came up"), "player", "attack: boot it enabled: the old primary came up", 1},
+		{"blocked", fmt.Errorf("%w: it did not go down in time", vm.ErrGuestRefused), nil, "player", "attack: boot it enabled: reboot: the guest did not comply: it did not go down in time", 1},
+		{"the host's fault", fmt.Errorf("%w: no process", vm.ErrTransport), nil, "controller", "attack: boot it enabled: reboot: channel to the guest failed: no process", 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				undone := 0
+				boot := &probe.Boot{Words: "boot it enabled", Wants: []string{"old.service"},
+					Run: func(ctx context.Context, _ *probe.Attempt) error {
+						return errors.Join(sleep(ctx, 2*time.Second), tc.run)
+					},
+					Undo: func(context.Context, *probe.Attempt) error { undone++; return nil }}
+				f := newField(t, Rules{StopOnFirstDurable: true, Duration: 9 * time.Second, Completion: "up", Milestones: []Milestone{
+					{ID: "up", Operation: HostReboot, Timeout: 40 * time.Second, Points: 10, Required: true,
+						Verifier: &verifier{boot: boot, verify: func(ctx context.Context, a *probe.Attempt) error { return sleep(ctx, 500*time.Millisecond) }}},
+				}}, "one")
+				f.ms["one"].reboot = func(ctx context.Context) error { return errors.Join(sleep(ctx, 5*time.Second), tc.reboot) }
+				o := f.run()
+				fin := of(f.log, func(event.AttackFinished) bool { return true })
+				if len(fin) != 1 || fin[0].Held != (tc.reason == "") || undone != tc.undone || fin[0].Milestone != "up" || f.log.files[fin[0].Record].Records[0].Call != "reboot" {
+					t.Fatalf("attacks %+v, undone %d", fin, undone)
+				}
+				if tc.reason == "" {
+					if o.Winner != "one" || o.Seats[0].Durable.At != 1500 || *o.Seats[0].Durable.NotBefore != 1000 {
+						t.Errorf("outcome %+v", o)
+					}
+					return
+				}
+				fail := of(f.log, func(event.MilestoneFailed) bool { return true })
+				if o.Winner != "" || len(fail) == 0 || fail[0].Source != tc.source || fail[0].Detail != tc.reason {
+					t.Errorf("outcome %+v, failures %+v", o, fail)
 				}
 			})
 		})
@@ -530,7 +678,7 @@ func TestLookingAgainIsNotCharged(t *testing.T) {
 		for _, d := range of(f.log, func(event.DurableDeploymentCompleted) bool { return true }) {
 			got[d.Territory] = *d.DurableAt
 		}
-		if diff := cmp.Diff(map[string]uint64{"long": 6000, "short": 6000}, got); diff != "" {
+		if diff := cmp.Diff(map[string]uint64{"long": 1000, "short": 1000}, got); diff != "" {
 			t.Error(diff)
 		}
 	})
@@ -564,7 +712,7 @@ func TestBlockedRebootSuffersAlone(t *testing.T) {
 			return fmt.Errorf("it did not go down: %w", vm.ErrGuestRefused)
 		}
 		o := f.run()
-		if o.Winner != "fair" || o.Seats[0].Durable.At != 6000 {
+		if o.Winner != "fair" || o.Seats[0].Durable.At != 1000 {
 			t.Fatalf("outcome %+v", o)
 		}
 		fails := of(f.log, func(b event.MilestoneFailed) bool { return b.Territory == "blocker" })

@@ -12,20 +12,26 @@
 //   - A seat is durable when its completion milestone and every required one
 //     have passed; that is final.
 //   - A milestone that passed its verifier is attacked, then looked at again
-//     (holds), before it counts. Its instant is that of its verifier; the time of
-//     the attacks that a durable seat withstood, and of looking again, is taken
-//     off its instant.
+//     (holds), before it counts. Its instant is that of its verifier. A reboot
+//     may be an attack of its own, and comes before the verifier.
+//   - The referee's own work, attacks, such reboots and looking again, is taken
+//     off a durable seat's instant, within the bounds that account tells.
 //   - After a check that restarted or rebooted something, passed or not, every
 //     milestone that had passed is looked at again; one that no longer holds is
 //     revoked, and the check does not pass.
 //   - A failed check that disturbs the seat (an attack, a restart, a reboot) is
 //     repeated after an observed action, but not sooner than a tick, or after
 //     five ticks; others on every occasion.
-//   - At the first durable seat (stop_on_first_durable) nothing new begins, and
-//     what is being evaluated finishes: in a few seconds, and in a few more where
-//     it could make its seat durable; then it is cut off, charged to nobody, so
-//     that no seat can hold up the end. At the deadline what is being evaluated
-//     is cut off, save attacks on what had passed its verifier.
+//   - At the first durable seat (stop_on_first_durable) the others go on until
+//     their own clocks, which stand still while the referee works, have passed its
+//     instant: who was as early may have been held up by the referee. Then nothing
+//     new begins, and what is being evaluated finishes: in a few seconds, and in a
+//     few more where it could make its seat durable; then it is cut off, charged to
+//     nobody. A reboot is seen through, bounded by its milestone's timeout, so that
+//     who blocks it is charged for it. So no seat can hold up the end for longer
+//     than the timeouts of what is under way.
+//   - At the deadline what is being evaluated is cut off, save attacks on what had
+//     passed its verifier.
 //   - Without stop_on_first_durable the race ends when every seat is durable or
 //     unavailable.
 package referee
@@ -109,6 +115,7 @@ type Race struct {
 
 	mu     sync.Mutex
 	reason string // of the freeze
+	first  uint64 // the earliest durable seat's instant, ms; 0 for none
 	abort  context.CancelCauseFunc
 }
 
@@ -188,6 +195,22 @@ func (r *Race) finish(reason string) {
 		r.reason = reason
 		close(r.freeze)
 	}
+}
+
+// won freezes the race at a seat's becoming durable.
+func (r *Race) won(at uint64) {
+	r.mu.Lock()
+	if r.first == 0 || at < r.first {
+		r.first = max(at, 1)
+	}
+	r.mu.Unlock()
+	r.finish("first durable deployment")
+}
+
+func (r *Race) earliest() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first
 }
 
 func (r *Race) frozen() bool {

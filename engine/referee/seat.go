@@ -47,7 +47,10 @@ type seat struct {
 
 	// decisive: what is being evaluated would make the seat durable.
 	decisive atomic.Bool
+	account  *account
+	over     chan struct{} // closed: nothing new begins in the seat
 
+	uncut   context.Context // ends at the deadline or with the race, not at the photo finish
 	state   string
 	passed  map[string]*pass
 	ladder  map[string]*rung
@@ -75,7 +78,6 @@ type rung struct {
 type pass struct {
 	instant
 	points   uint64
-	attackMS uint64
 	evidence json.RawMessage
 }
 
@@ -84,7 +86,7 @@ type instant struct{ notBefore, at uint64 }
 
 func newSeat(r *Race, p *probe.Seat) *seat {
 	s := &seat{race: r, probe: p, id: p.Territory(), state: stateBuilding,
-		nudge: make(chan struct{}, 1), lost: make(chan loss, 1),
+		account: newAccount(), over: make(chan struct{}), nudge: make(chan struct{}, 1), lost: make(chan loss, 1),
 		passed: map[string]*pass{}, ladder: map[string]*rung{}}
 	for _, m := range r.rules.Milestones {
 		s.ladder[m.ID] = &rung{}
@@ -96,17 +98,16 @@ func newSeat(r *Race, p *probe.Seat) *seat {
 func (s *seat) schedule(ctx, timed context.Context) {
 	cut, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	s.uncut = timed
 	timed, stopTimed := context.WithCancelCause(timed)
 	defer stopTimed(nil)
 	var photo sync.WaitGroup
 	defer photo.Wait()
-	over := make(chan struct{})
-	defer close(over)
+	done := make(chan struct{})
+	defer close(done)
 	photo.Go(func() {
-		select {
-		case <-over:
+		if !s.awaitOver(done) {
 			return
-		case <-s.race.freeze:
 		}
 		d := photoTime
 		if s.decisive.Load() {
@@ -115,7 +116,7 @@ func (s *seat) schedule(ctx, timed context.Context) {
 		t := time.NewTimer(time.Duration(float64(d) * max(1, s.race.rules.Slow)))
 		defer t.Stop()
 		select {
-		case <-over:
+		case <-done:
 		case <-t.C:
 			stop(errPhoto)
 			stopTimed(errPhoto)
@@ -124,8 +125,43 @@ func (s *seat) schedule(ctx, timed context.Context) {
 	s.run(cut, timed)
 }
 
-// run schedules the seat until it has nothing more to win, the race is frozen,
-// or ctx ends. Timed ends at the deadline, or with ctx.
+// awaitOver waits until the race is frozen and the seat's clock has passed the
+// instant of whoever froze it; false when done was closed before.
+func (s *seat) awaitOver(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return false
+	case <-s.race.freeze:
+	}
+	for {
+		wait, changed, behind := s.account.before(s.race.earliest(), s.race.clock())
+		if !behind {
+			close(s.over)
+			return true
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-done:
+			t.Stop()
+			return false
+		case <-changed:
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}
+
+// isOver tells whether nothing new begins in the seat.
+func (s *seat) isOver() bool {
+	if !s.race.frozen() {
+		return false
+	}
+	_, _, behind := s.account.before(s.race.earliest(), s.race.clock())
+	return !behind
+}
+
+// run schedules the seat until it has nothing more to win, the race is over for
+// it, or ctx ends. Timed ends at the deadline, or with ctx.
 func (s *seat) run(ctx, timed context.Context) {
 	tick := time.NewTicker(s.race.rules.Tick)
 	defer tick.Stop()
@@ -137,7 +173,7 @@ func (s *seat) run(ctx, timed context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.race.freeze:
+		case <-s.over:
 			return
 		case l := <-s.lost:
 			s.unavailable(l)
@@ -180,7 +216,7 @@ func (s *seat) round(ctx, timed context.Context) bool {
 			if tried[m.ID] || !s.eligible(m) {
 				continue
 			}
-			if timed.Err() != nil || s.race.frozen() {
+			if timed.Err() != nil || s.isOver() {
 				return false
 			}
 			select {
@@ -197,7 +233,7 @@ func (s *seat) round(ctx, timed context.Context) bool {
 			}
 			if s.state == stateDurable {
 				if s.race.rules.StopOnFirstDurable {
-					s.race.finish("first durable deployment")
+					s.race.won(s.durable.at)
 				}
 				return false
 			}
@@ -266,17 +302,15 @@ func (s *seat) wouldComplete(id string) bool {
 
 // complete tells whether the completion milestone and every required one have
 // passed, and since when.
-func (s *seat) complete() (instant, uint64, bool) {
+func (s *seat) complete() (last instant, ok bool) {
 	if s.passed[s.race.rules.Completion] == nil {
-		return instant{}, 0, false
+		return instant{}, false
 	}
-	var last instant
-	var attacks uint64
 	for _, m := range s.race.rules.Milestones {
 		p := s.passed[m.ID]
 		if p == nil {
 			if m.Required {
-				return instant{}, 0, false
+				return instant{}, false
 			}
 			continue
 		}
@@ -284,11 +318,5 @@ func (s *seat) complete() (instant, uint64, bool) {
 			last = p.instant
 		}
 	}
-	// Attacks on what came after the last instant did not delay it.
-	for _, p := range s.passed {
-		if p.at < last.at {
-			attacks += p.attackMS
-		}
-	}
-	return last, attacks, true
+	return last, true
 }

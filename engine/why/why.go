@@ -233,7 +233,7 @@ func durable(s *world.Seat) string {
 		}
 	}
 	if s.AttackMS > 0 {
-		t += fmt.Sprintf(", %.2f s of attacks not charged", float64(s.AttackMS)/1000)
+		t += fmt.Sprintf(", %.2f s of waiting for the referee's attacks and reboots not charged", float64(s.AttackMS)/1000)
 	}
 	return t
 }

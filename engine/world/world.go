@@ -124,7 +124,7 @@ type Seat struct {
 
 	// Ours.
 	Durable      *Instant // when it became durable, as far as that is known
-	AttackMS     uint64   // of attacks, not charged
+	AttackMS     uint64   // of the referee's attacks and reboots, not charged
 	Unavailable  *Loss
 	Actions      List[Action]
 	Attacks      List[Attack]

@@ -288,6 +288,7 @@ type bootFiles struct {
 	kernel   []byte
 	busybox  []byte
 	packages string
+	sums     []byte            // of the referee's agent and what it runs on, as sha256sum writes them
 	modules  map[string][]byte // path below lib/modules/<version>
 	depends  string            // modules.dep
 }
@@ -334,8 +335,8 @@ rm -rf "$1"`
 	if splitErr != nil {
 		return nil, fmt.Errorf("read the root file system: %w", splitErr)
 	}
-	if boot.version == "" || len(boot.busybox) == 0 || boot.packages == "" || boot.depends == "" {
-		return nil, errors.New("the root file system lacks its kernel, modules or busybox")
+	if boot.version == "" || len(boot.busybox) == 0 || boot.packages == "" || boot.depends == "" || len(boot.sums) == 0 {
+		return nil, errors.New("the root file system lacks its kernel, modules, busybox or the agent's sums")
 	}
 	return boot, nil
 }
@@ -364,6 +365,8 @@ func splitBoot(from io.Reader, to io.Writer) (*bootFiles, error) {
 				into = &boot.busybox
 			case rest == "packages":
 				into = &text
+			case rest == "sums":
+				into = &boot.sums
 			}
 			if into == nil {
 				continue

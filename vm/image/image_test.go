@@ -119,7 +119,7 @@ func TestSplitBoot(t *testing.T) {
 	w := tar.NewWriter(&in)
 	for _, f := range []struct{ name, data string }{
 		{"./boot/vmlinuz-6.1-cloud", "kernel"}, {"./boot/config-6.1-cloud", "config"},
-		{"./boot/busybox/bin/busybox", "box"}, {"./boot/packages", "bash 5\n"},
+		{"./boot/busybox/bin/busybox", "box"}, {"./boot/packages", "bash 5\n"}, {"./boot/sums", "0  x\n"},
 		{"./usr/lib/modules/6.1-cloud/modules.dep", "kernel/a.ko:\n"}, {"./usr/lib/modules/6.1-cloud/kernel/a.ko", "module"},
 		{"./usr/bin/true", "true"}, {"./dev/null", ""},
 	} {
@@ -138,7 +138,7 @@ func TestSplitBoot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &bootFiles{version: "6.1-cloud", kernel: []byte("kernel"), busybox: []byte("box"), packages: "bash 5\n",
+	want := &bootFiles{version: "6.1-cloud", kernel: []byte("kernel"), busybox: []byte("box"), packages: "bash 5\n", sums: []byte("0  x\n"),
 		depends: "kernel/a.ko:\n", modules: map[string][]byte{"kernel/a.ko": []byte("module")}}
 	if d := cmp.Diff(want, boot, cmp.AllowUnexported(bootFiles{})); d != "" {
 		t.Error(d)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// initrd makes the initial RAM disk: busybox, /init, and the named modules with
-// what they depend on. It is not compressed: reading it costs less than
+// initrd makes the initial RAM disk: busybox, /init, the agent's sums, and the
+// named modules with what they depend on. It is not compressed: reading it costs less than
 // unpacking would on an emulated processor.
 func (b *bootFiles) initrd(modules []string, init []byte) ([]byte, error) {
 	depends, err := moduleClosure(b.depends, modules)
@@ -44,6 +44,7 @@ func (b *bootFiles) initrd(modules []string, init []byte) ([]byte, error) {
 	a.file(path.Join(base, "modules.dep"), 0o644, []byte(index.String()))
 	a.file("bin/busybox", 0o755, b.busybox)
 	a.file("init", 0o755, init)
+	a.file("sums", 0o644, b.sums)
 	a.file("modules", 0o644, []byte(strings.Join(modules, " ")+"\n"))
 	// The kernel opens it for /init's first words.
 	a.node("dev/console", 0o020600, 5, 1)

@@ -26,6 +26,7 @@ import (
 	"refbox/vm"
 	"refbox/vm/guest"
 	"refbox/vm/image"
+	"refbox/vm/vmtest"
 )
 
 // machine boots the image in the plainest way that machines.md has, without
@@ -63,7 +64,7 @@ func realImage(t *testing.T) image.Image {
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
 		t.Skip("qemu-system-x86_64 is not installed")
 	}
-	oneAtATime(t)
+	vmtest.Alone(t)
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Skip("no cache folder for the image: ", err)
@@ -78,27 +79,6 @@ func realImage(t *testing.T) image.Image {
 		t.Fatal(err)
 	}
 	return img
-}
-
-// oneAtATime takes the lock that all tests with real machines take.
-func oneAtATime(t *testing.T) {
-	t.Helper()
-	// Opened for reading, as another user may have made it.
-	name := filepath.Join(os.TempDir(), "refbox-real.lock")
-	l, err := os.Open(name)
-	if errors.Is(err, os.ErrNotExist) {
-		l, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(l.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		t.Log("waiting for other tests that run real machines")
-		if err := syscall.Flock(int(l.Fd()), syscall.LOCK_EX); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() { l.Close() })
 }
 
 func boot(t *testing.T, img image.Image, diskMiB int) *machine {

@@ -19,6 +19,7 @@ import (
 type witness struct {
 	mu        sync.Mutex
 	resets    int
+	shutdown  string // the last reason given for it
 	migration string
 	news      chan struct{} // closed and replaced at each change
 }
@@ -31,6 +32,12 @@ func (w *witness) note(e qmpEvent) {
 	switch e.Name {
 	case "RESET":
 		w.resets++
+	case "SHUTDOWN":
+		var d struct{ Reason string }
+		if json.Unmarshal(e.Data, &d) != nil {
+			return
+		}
+		w.shutdown = d.Reason
 	case "MIGRATION":
 		var d struct{ Status string }
 		if json.Unmarshal(e.Data, &d) != nil {
@@ -59,6 +66,12 @@ func (w *witness) await(ctx context.Context, cond func(*witness) bool) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+func (w *witness) shutdownReason() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.shutdown
 }
 
 func (w *witness) resetCount() int {

@@ -118,8 +118,11 @@ func (m *machine) Power(ctx context.Context) (vm.Power, error) {
 	return p, err
 }
 
-func (m *machine) Reboot(ctx context.Context) error {
+func (m *machine) Reboot(ctx context.Context, wants ...string) error {
 	return m.change(ctx, "reboot", func(ctx context.Context) error {
+		if err := vm.CheckWants(wants); err != nil {
+			return err
+		}
 		b, err := m.running(ctx)
 		if err != nil {
 			return err
@@ -127,6 +130,9 @@ func (m *machine) Reboot(ctx context.Context) error {
 		old, err := m.guest.WaitHello(ctx, "")
 		if err != nil {
 			return err
+		}
+		if len(wants) > 0 {
+			return m.rebootWanting(ctx, b, wants)
 		}
 		resets := b.witness.resetCount()
 		if err := m.guest.Reboot(ctx); err != nil {
@@ -137,22 +143,30 @@ func (m *machine) Reboot(ctx context.Context) error {
 		wait, cancel := b.with(ctx)
 		defer cancel()
 		err = b.witness.await(wait, func(w *witness) bool { return w.resets > resets })
-		switch {
-		case errors.Is(err, errEnded):
-			return fmt.Errorf("%w: it went off instead", vm.ErrGuestRefused)
-		case errors.Is(err, context.DeadlineExceeded):
-			return fmt.Errorf("%w: it did not go down in time", vm.ErrGuestRefused)
-		case err != nil:
-			return err
+		if err != nil {
+			return wentDown(err)
 		}
-		if err := m.awaitBoot(ctx, b, old.BootID); err != nil {
-			if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errEnded) {
-				return fmt.Errorf("%w: it did not come back in time: %w", vm.ErrGuestRefused, err)
-			}
-			return err
-		}
-		return nil
+		return cameBack(m.awaitBoot(ctx, b, old.BootID))
 	})
+}
+
+// wentDown is why a machine that was asked to reboot did not end its old boot.
+func wentDown(err error) error {
+	switch {
+	case errors.Is(err, errEnded):
+		return fmt.Errorf("%w: it went off instead", vm.ErrGuestRefused)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: it did not go down in time", vm.ErrGuestRefused)
+	}
+	return err
+}
+
+// cameBack is why its new boot did not say hello.
+func cameBack(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errEnded) || errors.Is(err, vm.ErrGuestLost) {
+		return fmt.Errorf("%w: it did not come back in time: %w", vm.ErrGuestRefused, err)
+	}
+	return err
 }
 
 func (m *machine) Reset(ctx context.Context) error {
@@ -289,17 +303,22 @@ func (m *machine) bootCold(ctx context.Context, p plan) error {
 	if err != nil {
 		return err
 	}
+	return m.firstHello(ctx, b, p.Accel)
+}
+
+// firstHello waits until the first boot of a process has spoken.
+func (m *machine) firstHello(ctx context.Context, b *boot, accel string) error {
 	limit := m.cluster.timeout
 	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err = m.awaitBoot(wait, b, "")
+	err := m.awaitBoot(wait, b, "")
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("booting: %w", context.Cause(ctx))
 	case wait.Err() != nil:
-		return &BootError{Machine: m.spec.Name, Accel: p.Accel, Waited: limit, Console: m.console.lastBytes()}
+		return &BootError{Machine: m.spec.Name, Accel: accel, Waited: limit, Console: m.console.lastBytes()}
 	default:
 		return fmt.Errorf("booting: %w; its console ends in %q", err, m.console.lastBytes())
 	}

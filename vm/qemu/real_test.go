@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/sys/unix"
 
 	"refbox/vm"
 	"refbox/vm/vmtest"
@@ -41,22 +40,7 @@ func realDriver(t testing.TB) *Driver {
 	if err != nil {
 		t.Skip("no cache folder for images: ", err)
 	}
-	// Opened for reading, as another user may have made it.
-	name := filepath.Join(os.TempDir(), "refbox-real.lock")
-	l, err := os.Open(name)
-	if errors.Is(err, os.ErrNotExist) {
-		l, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(int(l.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		t.Log("waiting for other tests that run real machines")
-		if err := unix.Flock(int(l.Fd()), unix.LOCK_EX); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Cleanup(func() { l.Close() })
+	vmtest.Alone(t)
 	d := New(Config{CacheDir: filepath.Join(cache, "refbox")})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
@@ -156,7 +140,7 @@ func conformMachine(name string) vm.MachineSpec {
 
 func TestConformance(t *testing.T) {
 	d := realDriver(t)
-	vmtest.Run(t, vmtest.Fixture{Driver: d, Machine: conformMachine, Patience: 4 * time.Minute, Left: ourMachines})
+	vmtest.Run(t, vmtest.Fixture{Driver: d, Machine: conformMachine, Helper: "/usr/lib/refbox/agent.pyc", Patience: 4 * time.Minute, Left: ourMachines})
 }
 
 // ourMachines lists this process's QEMU children that have not ended.

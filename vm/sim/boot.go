@@ -35,6 +35,10 @@ type boot struct {
 	cancel context.CancelFunc
 	tasks  tasks
 
+	// Of the host's order for this boot. Altered is set before the agent is up.
+	ordered []string
+	altered string
+
 	agentUp atomic.Bool
 	leaving atomic.Bool // a shutdown has begun
 
@@ -51,6 +55,7 @@ func (m *machine) makeBoot() *boot {
 	id := randomHex(16)
 	b := &boot{m: m, began: time.Now(), procs: map[int]*Process{}, lastPID: 200, conns: map[*conn]struct{}{},
 		id: strings.Join([]string{id[:8], id[8:12], id[12:16], id[16:20], id[20:]}, "-")}
+	b.ordered, m.wants = m.wants, nil
 	b.ctx, b.cancel = context.WithCancel(m.life)
 	b.fs = memfs.New(m.disk, m.limit())
 	b.fs.Generate = b.generate
@@ -91,9 +96,32 @@ func (b *boot) setUp() {
 		_ = b.fs.Mkdir(dir, 0o755)
 	}
 	_ = b.fs.MkdirAll("/run/lock", 0o755)
+	b.obey()
 	// A machine whose id was removed gets a new one, as systemd does.
 	if id, err := b.fs.ReadFile("/etc/machine-id"); err != nil || len(bytes.TrimSpace(id)) == 0 {
 		_ = b.fs.WriteFile("/etc/machine-id", []byte(randomHex(16)+"\n"), 0o444)
+	}
+}
+
+// obey does what the host ordered of this boot, before any unit starts: it
+// compares the referee's agent with the image's, and links the wanted units.
+func (b *boot) obey() {
+	if len(b.ordered) == 0 {
+		return
+	}
+	for _, name := range []string{agentPath, "/usr/lib/systemd/system/" + agentUnit} {
+		want, wantErr := pristine(name)
+		got, err := b.fs.ReadFile(name)
+		if wantErr != nil || err != nil || !bytes.Equal(got, want) {
+			b.altered = name
+		}
+	}
+	dir := unitDirs[1] + "/multi-user.target.wants"
+	_ = b.fs.MkdirAll(dir, 0o755)
+	for _, w := range b.ordered {
+		if b.fs.Symlink("/usr/lib/systemd/system/"+w, dir+"/"+w) == nil {
+			b.print("refbox-boot: wants " + w + "\n")
+		}
 	}
 }
 

@@ -72,6 +72,7 @@ func TestConformance(t *testing.T) {
 						Setup: []string{"/bin/sh", "-c", "systemctl daemon-reload && systemctl enable --now conform.service"},
 					}
 				},
+				Helper:   agentPath,
 				Patience: 20 * time.Second,
 			})
 		})

@@ -96,6 +96,15 @@ var system = sync.OnceValues(func() (memfs.Snapshot, error) {
 	return f.Snapshot(), first
 })
 
+// pristine is a file as every image has it.
+func pristine(name string) ([]byte, error) {
+	base, err := system()
+	if err != nil {
+		return nil, err
+	}
+	return memfs.New(base, 1<<30).ReadFile(name)
+}
+
 // baseImage is the disk of a machine before its first boot: the system with the
 // spec's files laid over it.
 func baseImage(m vm.MachineSpec) (memfs.Snapshot, error) {

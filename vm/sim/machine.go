@@ -42,6 +42,7 @@ type machine struct {
 	power   vm.Power
 	boot    *boot          // nil while the machine is off
 	disk    memfs.Snapshot // while it is off
+	wants   []string       // of the next boot, by the host's order
 	changed chan struct{}  // closed at the next change, see notify
 }
 
@@ -289,7 +290,10 @@ func (m *machine) complied(what string, err error) error {
 	return fmt.Errorf("%s machine %s: %w", what, m.spec.Name, err)
 }
 
-func (m *machine) Reboot(ctx context.Context) error {
+func (m *machine) Reboot(ctx context.Context, wants ...string) error {
+	if err := vm.CheckWants(wants); err != nil {
+		return fmt.Errorf("reboot machine %s: %w", m.spec.Name, err)
+	}
 	release, err := m.take(ctx, "reboot", vm.PowerOn)
 	if err != nil {
 		return err
@@ -302,13 +306,28 @@ func (m *machine) Reboot(ctx context.Context) error {
 	if !b.agentUp.Load() {
 		return fmt.Errorf("reboot machine %s: %w: %w", m.spec.Name, vm.ErrGuestRefused, vm.ErrGuestLost)
 	}
+	m.order(wants)
+	defer m.order(nil) // a boot that did not come has not taken it
 	var out tail
 	code, err := b.command(ctx, []string{"systemctl", "reboot"}, nil, &out, &out)
 	// A boot that ends while it answers has complied.
 	if err == nil && code != 0 && b.ctx.Err() == nil {
 		return fmt.Errorf("reboot machine %s: %w: systemctl reboot exited with %d: %s", m.spec.Name, vm.ErrGuestRefused, code, out.String())
 	}
-	return m.complied("reboot", m.awaitBoot(ctx, b.id))
+	if err := m.complied("reboot", m.awaitBoot(ctx, b.id)); err != nil {
+		return err
+	}
+	if b := m.current(); b != nil && b.altered != "" {
+		return fmt.Errorf("reboot machine %s: %w: the referee's helper was altered: %s is not what the image holds", m.spec.Name, vm.ErrGuestRefused, b.altered)
+	}
+	return nil
+}
+
+// order says what the next boot is to want.
+func (m *machine) order(wants []string) {
+	m.mu.Lock()
+	m.wants = wants
+	m.mu.Unlock()
 }
 
 func (m *machine) Reset(ctx context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,64 @@ func (s *suite) reboot(t *testing.T, m vm.Machine) {
 	}
 	s.run(t, m, "systemctl enable --now conform.service")
 	s.await(t, "conform.service", func() error { return s.ping(m) })
+}
+
+// wanting insists that the host can have a unit started by a boot, for that boot
+// only, whatever the disk says of it but a mask, and that it looks at the helper.
+func (s *suite) wanting(t *testing.T, m vm.Machine) {
+	const unit = "conform.service"
+	active := func(want string) {
+		t.Helper()
+		if want == "active" {
+			s.await(t, unit, func() error { return s.ping(m) })
+		}
+		u, err := m.Guest().Unit(s.ctx(t), unit)
+		if err != nil || u.ActiveState != want {
+			t.Errorf("the unit is %+v, %v; want %s", u, err, want)
+		}
+	}
+	for _, bad := range []string{"", "conform", "../x.service", "a b.service", "x.service refbox.wants=y.service"} {
+		boot := s.bootID(t, m)
+		if err := m.Reboot(s.ctx(t), bad); err == nil || s.bootID(t, m) != boot {
+			t.Errorf("a boot that wants %q: %v", bad, err)
+		}
+	}
+	s.run(t, m, "systemctl disable conform.service")
+	s.newBoot(t, m, func() error { return m.Reboot(s.ctx(t), unit) })
+	active("active")
+	s.run(t, m, "mv /etc/systemd/system/conform.service /root; systemctl mask conform.service")
+	if err := m.Reboot(s.ctx(t), unit); err != nil {
+		t.Fatal(err)
+	}
+	s.booted(t, m)
+	active("inactive")
+	s.refused(t, m, 8080)
+	s.run(t, m, "systemctl unmask conform.service; mv /root/conform.service /etc/systemd/system; systemctl daemon-reload; cp -p "+s.Helper+" /root/kept; echo >>"+s.Helper)
+	if err := m.Reboot(s.ctx(t), unit); !errors.Is(err, vm.ErrGuestRefused) || !strings.Contains(err.Error(), s.Helper) {
+		t.Errorf("with an altered helper: %v, want ErrGuestRefused, naming %s", err, s.Helper)
+	}
+	active("active")
+	s.run(t, m, "cp -p /root/kept "+s.Helper)
+	// Neither the order nor what it found outlives the boot.
+	if err := m.Reboot(s.ctx(t)); err != nil {
+		t.Fatal(err)
+	}
+	s.booted(t, m)
+	active("inactive")
+	s.run(t, m, "systemctl enable --now conform.service")
+	active("active")
+}
+
+// booted waits until the guest has started what it starts at boot.
+func (s *suite) booted(t *testing.T, m vm.Machine) {
+	t.Helper()
+	s.await(t, "multi-user.target", func() error {
+		u, err := m.Guest().Unit(s.ctx(t), "multi-user.target")
+		if err == nil && u.ActiveState != "active" {
+			err = errors.New(u.ActiveState)
+		}
+		return err
+	})
 }
 
 func (s *suite) pause(t *testing.T, m, other vm.Machine) {
@@ -244,7 +303,7 @@ func (s *suite) cancelled(t *testing.T) {
 	c, _ := s.start(t, s.template, "zeta", false)
 	m := c.Machine("host")
 	for what, do := range map[string]func(context.Context) error{
-		"Reboot": m.Reboot, "Reset": m.Reset, "Pause": m.Pause,
+		"Reboot": func(ctx context.Context) error { return m.Reboot(ctx) }, "Reset": m.Reset, "Pause": m.Pause,
 		"Hello": func(ctx context.Context) error { _, err := m.Guest().Hello(ctx); return err },
 	} {
 		if err := do(gone); !errors.Is(err, context.Canceled) {

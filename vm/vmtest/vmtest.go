@@ -38,6 +38,9 @@ type Fixture struct {
 	// answers 204, and answers GET /kv/<name> with it or with 404. It forwards
 	// 8080, and 8081, on which nothing listens.
 	Machine func(name string) vm.MachineSpec
+	// Helper is the file of the guest in which the referee's helper is; a line
+	// more at its end does not keep it from working.
+	Helper string
 	// Patience bounds each single thing: a boot, a set-up, a login.
 	Patience time.Duration
 	// Left lists what should be gone once every cluster is closed, such as
@@ -164,6 +167,7 @@ func (s *suite) resumed(t *testing.T) {
 	t.Run("Console", func(t *testing.T) { s.console(t, one, "alpha", &record) })
 	t.Run("Pause", func(t *testing.T) { s.pause(t, one, other) })
 	t.Run("Reboot", func(t *testing.T) { s.reboot(t, one) })
+	t.Run("RebootWanting", func(t *testing.T) { s.wanting(t, one) })
 	t.Run("Reset", func(t *testing.T) {
 		s.newBoot(t, one, func() error { return one.Reset(s.ctx(t)) })
 	})
@@ -465,7 +469,7 @@ func (s *suite) close(t *testing.T, c vm.Cluster, dir string) {
 
 func (s *suite) changes(m vm.Machine) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"Reboot": m.Reboot, "Reset": m.Reset, "PowerCut": m.PowerCut, "PowerOnAgain": m.PowerOnAgain,
+		"Reboot": func(ctx context.Context) error { return m.Reboot(ctx) }, "Reset": m.Reset, "PowerCut": m.PowerCut, "PowerOnAgain": m.PowerOnAgain,
 		"Pause": m.Pause, "Resume": m.Resume,
 	}
 }
