@@ -40,7 +40,11 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	_, err := Run(context.Background(), Config{Dir: dir, Heats: &table{takes: takes}, Parallel: parallel})
+	var heats Heats = &table{takes: takes}
+	if runtime := os.Getenv("REFBOX_TEST_RUNTIME"); runtime != "" {
+		heats = simulated(runtime)
+	}
+	_, err := Run(context.Background(), Config{Dir: dir, Heats: heats, Parallel: parallel})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -57,13 +61,6 @@ func child(t *testing.T, dir string, killAt int, takes time.Duration, parallel i
 	}
 	c := exec.Command(self)
 	c.Env = append(os.Environ(), "REFBOX_TEST_WEEK="+dir, fmt.Sprint("REFBOX_TEST_KILL=", killAt), "REFBOX_TEST_TAKES="+takes.String(), fmt.Sprint("REFBOX_TEST_PARALLEL=", parallel))
-	var errs strings.Builder
-	c.Stderr = &errs
-	t.Cleanup(func() {
-		if s := errs.String(); s != "" {
-			t.Log(s)
-		}
-	})
 	return c
 }
 
