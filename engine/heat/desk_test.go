@@ -96,10 +96,13 @@ func TestConsoleLogin(t *testing.T) {
 		var d control.Desk
 		for d == nil {
 			c, err := control.Dial(socket)
-			if err != nil && !errors.Is(err, control.ErrNoDesk) {
-				return err
-			} else if err == nil {
+			switch {
+			case err == nil:
 				d = c
+			case !errors.Is(err, control.ErrNoDesk):
+				return err
+			case len(served) > 0:
+				return errors.New("the desk is not served")
 			}
 		}
 		for seat, desk := range map[string]control.Desk{"failover-one": h, "failover-two": d} {
