@@ -18,13 +18,25 @@ import (
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
 	"refbox/tui/topology"
+	"refbox/tui/view"
 )
 
 // Library is what the lobby offers.
 type Library struct {
 	Arenas []*arena.Package
+	// Screens open what is made elsewhere.
+	Screens []Entry
 	// Shelves list recordings; they are read beside the screen.
 	Shelves []Shelf
+}
+
+// Entry is a row of the lobby that opens a screen made elsewhere.
+type Entry struct {
+	Group string // the heading that it stands under; entries of a group stand together
+	Name  string
+	Note  string // what it is, in a few words
+	// Open makes the screen; it is called beside the lobby.
+	Open func() (view.Screen, error)
 }
 
 // Shelf is a place with recordings.
@@ -43,11 +55,26 @@ func Lobby(ctx context.Context, cfg Config, lib Library, in io.Reader, out io.Wr
 // item is a row of the lobby.
 type item struct {
 	pkg   *arena.Package
+	entry *Entry
 	rec   *recording.Summary
 	shelf Shelf
 }
 
+// group is the heading that the item stands under.
+func (i item) group() string {
+	switch {
+	case i.pkg != nil:
+		return "Arenas"
+	case i.entry != nil:
+		return i.entry.Group
+	}
+	return "Recordings"
+}
+
 func (i item) words() string {
+	if i.entry != nil {
+		return i.entry.Group + " " + i.entry.Name + " " + i.entry.Note
+	}
 	if i.pkg != nil {
 		return i.pkg.Manifest.Arena.ID + " " + i.pkg.Manifest.Arena.DisplayName
 	}
@@ -79,6 +106,9 @@ func newLobby(ctx context.Context, cfg Config, lib Library) *lobby {
 	}
 	for _, p := range lib.Arenas {
 		l.items = append(l.items, item{pkg: p})
+	}
+	for i := range lib.Screens {
+		l.items = append(l.items, item{entry: &lib.Screens[i]})
 	}
 	return l
 }
@@ -213,15 +243,11 @@ func (l *lobby) drawList(c canvas.Canvas, items []item) {
 	var rows []row
 	at := 0
 	for i, it := range items {
-		if l.filter == "" && (i == 0 || (it.pkg == nil) != (items[i-1].pkg == nil)) {
+		if l.filter == "" && (i == 0 || it.group() != items[i-1].group()) {
 			if i > 0 {
 				rows = append(rows, row{heading: " ", item: -1})
 			}
-			heading := "Recordings"
-			if it.pkg != nil {
-				heading = "Arenas"
-			}
-			rows = append(rows, row{heading: heading, item: -1})
+			rows = append(rows, row{heading: it.group(), item: -1})
 		}
 		if i == l.chosen {
 			at = len(rows)
@@ -254,6 +280,11 @@ func (l *lobby) drawRow(c canvas.Canvas, y int, it item) {
 		right := c.PutRight(w-1, y, 30, fmt.Sprintf("%s, %d points", plural(len(m.Territories), "seat"), m.Points()), canvas.Fg(canvas.Dim))
 		x := c.PutFit(2, y, 24, m.Arena.ID, canvas.Fg(canvas.Text).With(canvas.Bold))
 		c.PutFit(x+2, y, right-x-3, m.Arena.DisplayName, canvas.Fg(canvas.Dim))
+		return
+	}
+	if e := it.entry; e != nil {
+		x := c.PutFit(2, y, 24, text.Line(e.Name), canvas.Fg(canvas.Text).With(canvas.Bold))
+		c.PutFit(x+2, y, w-x-3, text.Line(e.Note), canvas.Fg(canvas.Dim))
 		return
 	}
 	r := it.rec
@@ -333,6 +364,13 @@ func (l *lobby) drawAbout(c canvas.Canvas, it item) {
 		y++
 		put(canvas.Fg(canvas.Key), "enter races it")
 		l.drawPicture(c, y+1, m)
+		return
+	}
+	if e := it.entry; e != nil {
+		put(title, "%s", text.Line(e.Name))
+		put(dim, "%s", text.Line(e.Note))
+		y++
+		put(canvas.Fg(canvas.Key), "enter opens it")
 		return
 	}
 	r := it.rec
@@ -454,6 +492,18 @@ func (l *lobby) open(m *model, it item) tea.Cmd {
 		return nil
 	}
 	l.opening = true
+	if e := it.entry; e != nil {
+		return safe(func() tea.Msg {
+			s, err := e.Open()
+			return doneMsg{err: err, then: func(m *model) tea.Cmd {
+				l.opening = false
+				if err != nil {
+					return nil
+				}
+				return m.push(&hosted{Screen: s})
+			}}
+		})
+	}
 	return safe(func() tea.Msg {
 		rec, err := it.shelf.Open(it.rec.Path)
 		return doneMsg{err: err, then: func(m *model) tea.Cmd {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"refbox/engine/arena"
 	"refbox/engine/recording"
@@ -54,6 +55,7 @@ func library() (tui.Library, error) {
 	if err != nil {
 		return lib, err
 	}
+	lib.Screens = registerEntries(filepath.Join(filepath.Dir(dir), "registers"))
 	lib.Shelves = []tui.Shelf{folderShelf(dir), embeddedShelf{}}
 	return lib, nil
 }

@@ -56,3 +56,37 @@ func TestRegisterScreen(t *testing.T) {
 	s.leaves(1, 10*time.Second)
 	s.shows("mine.toml:1:")
 }
+
+// The lobby offers the registers of the data folder, and the example.
+func TestLobbyOpensRegisters(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	dir := b.path("data") + "/refbox/registers"
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"mine.toml": string(assets.Register()), "bad.toml": "x", "notes.txt": "x"} {
+		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := b.show(120, 40)
+	s.shows("Registers")
+	s.shows("a register of yours")
+	if strings.Contains(s.text(), "notes.txt") {
+		t.Errorf("notes are no register:\n%s", s.text())
+	}
+	s.press("/mine\r")
+	s.shows("filter: mine")
+	s.press("\r")
+	s.shows("register ▸ mine.toml")
+	s.shows("matrix: today")
+	s.press("q")
+	s.shows("filter: mine")
+	s.press("/bad.toml\r")
+	s.shows("filter: bad.toml")
+	s.press("\r")
+	s.shows("bad.toml:1:")
+	s.press("\x03")
+	s.leaves(0, 10*time.Second)
+}

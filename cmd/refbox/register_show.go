@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +14,7 @@ import (
 	"refbox/engine/text"
 	"refbox/tui"
 	registers "refbox/tui/register"
+	"refbox/tui/view"
 )
 
 func registerShow(a *app) *cobra.Command {
@@ -116,4 +119,31 @@ func printRegister(w io.Writer, e *register.Explainer) error {
 	u := &doc.Summary
 	l.f("%d gaps, %d accepted, %d notes, by the %s rules, as of %s", u.Gaps, u.Accepted, u.Notes, e.Profile(), e.On())
 	return l.err
+}
+
+// registerEntries are the lobby's: the registers in a folder, then the example.
+func registerEntries(dir string) []tui.Entry {
+	f := &registerFlags{}
+	entry := func(name, note string, args ...string) tui.Entry {
+		return tui.Entry{Group: "Registers", Name: name, Note: note, Open: func() (view.Screen, error) {
+			set, err := f.settings()
+			if err != nil {
+				return nil, err
+			}
+			s, err := registers.New(f.source(args, set))
+			if err != nil { // a nil *Screen is no nil Screen
+				return nil, err
+			}
+			return s, nil
+		}}
+	}
+	var out []tui.Entry
+	files, _ := os.ReadDir(dir) // nobody keeps one there yet
+	for _, file := range files {
+		switch strings.ToLower(filepath.Ext(file.Name())) {
+		case ".toml", ".yaml", ".yml", ".json":
+			out = append(out, entry(file.Name(), "a register of yours", filepath.Join(dir, file.Name())))
+		}
+	}
+	return append(out, entry("example", "what a register shows, of a fictional estate"))
 }
