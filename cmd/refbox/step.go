@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,9 @@ Without a terminal the steps are printed, one a line.`,
 				}
 				return printSteps(cmd.Context(), a, args[0], at, asJSON)
 			}
+			// A long record keeps its index in memory, and reads much beside it: the
+			// collector is to keep up rather than to let that double.
+			debug.SetGCPercent(40)
 			s, err := step.Open(args[0], beside, at)
 			if err != nil {
 				return unreadable(err)

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -229,7 +230,7 @@ func TestFollowsAFileThatGrows(t *testing.T) {
 			case <-x.s.Feed():
 			case <-time.After(50 * time.Millisecond):
 			case <-late.C:
-				t.Fatalf("%d steps, want %d", x.step.track().tr.Len(), n)
+				t.Fatalf("%d steps, want %d; %s", x.step.track().tr.Len(), n, x.step.track().faulted())
 			}
 			x.s.Advance(time.Time{})
 		}
@@ -458,4 +459,24 @@ func TestReferenceSeat(t *testing.T) {
 	if _, err := OpenSeat(view.Seat{Recording: rec, Territory: "nowhere"}); err == nil {
 		t.Error("a seat that is not there was opened")
 	}
+}
+
+// Where the system tells nothing of a growing file, it is looked at now and then.
+func TestLooksWhereNothingIsTold(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	told := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		often(ctx, func() {
+			select {
+			case told <- struct{}{}:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	<-told
+	<-told
+	stop()
+	<-done
 }

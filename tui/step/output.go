@@ -19,7 +19,7 @@ const (
 
 // output writes what came back from a command.
 func (p *paper) output(raw string, st canvas.Style) {
-	if !strings.ContainsAny(raw, "\x1b\r\b\x9b") && !strings.Contains(raw, "\u009b") {
+	if !strings.ContainsAny(raw, "\x1b\r\b\u009b") {
 		p.put(strings.TrimRight(text.Block(raw), "\n"), st, 0)
 		p.end(0)
 		return

@@ -156,20 +156,24 @@ func (r *record) read(ctx context.Context) {
 	if r.grew != nil {
 		grew = r.grew(ctx, r.run)
 	}
-	for {
+	for fresh := true; ; {
 		for ctx.Err() == nil {
 			changed, err := r.tr.Refresh()
-			r.judgeSome()
-			r.news()
+			fresh = fresh || changed
 			if err != nil || !changed && r.tr.Complete() {
 				break
 			}
-		}
-		for ctx.Err() == nil && !r.judgeSome() {
+			r.judgeSome()
 			r.news()
 		}
-		r.news()
-		r.ring()
+		for fresh && ctx.Err() == nil && !r.judgeSome() {
+			r.news()
+		}
+		if fresh {
+			r.news()
+			r.ring()
+		}
+		fresh = false
 		select {
 		case <-ctx.Done():
 			return
@@ -399,13 +403,13 @@ func (r *record) entitle(h transcript.Head) {
 // with run, and ends with ctx.
 type grows func(ctx context.Context, run func(func())) <-chan struct{}
 
+// lookEvery is how often a record is looked at where the system tells nothing of
+// its growth: there may be too many watchers already.
+const lookEvery = 500 * time.Millisecond
+
 // onDisk tells when something in the folder of a file is written, or in a folder.
 func onDisk(path string) grows {
 	return func(ctx context.Context, run func(func())) <-chan struct{} {
-		w, err := fsnotify.NewWatcher()
-		if err != nil {
-			return nil // then it is shown as it was
-		}
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real
 		}
@@ -413,33 +417,51 @@ func onDisk(path string) grows {
 		if info, err := os.Stat(path); err == nil && !info.IsDir() {
 			dir = filepath.Dir(path)
 		}
-		if w.Add(dir) != nil {
-			w.Close()
-			return nil
-		}
 		out := make(chan struct{}, 1)
+		tell := func() {
+			select {
+			case out <- struct{}{}:
+			default:
+			}
+		}
+		w, err := fsnotify.NewWatcher()
+		if err == nil {
+			if err = w.Add(dir); err != nil {
+				w.Close()
+			}
+		}
 		run(func() {
-			defer close(out)
+			if err != nil {
+				often(ctx, tell)
+				return
+			}
 			defer w.Close()
 			for {
 				select {
 				case <-ctx.Done():
 					return
 				case <-w.Errors: // an overflow: there was something
-				case e, open := <-w.Events:
-					if !open {
-						return
-					}
+				case e := <-w.Events:
 					if e.Op == fsnotify.Chmod {
 						continue
 					}
 				}
-				select {
-				case out <- struct{}{}:
-				default:
-				}
+				tell()
 			}
 		})
 		return out
+	}
+}
+
+func often(ctx context.Context, tell func()) {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			tell()
+		}
 	}
 }

@@ -374,8 +374,6 @@ func (s *Screen) Back() bool {
 		s.panel = noPanel
 	case s.hunt != nil || s.search != nil:
 		s.stopLooking()
-	case s.words != "":
-		s.words = ""
 	case s.track().open:
 		s.track().open = false
 	case len(d.stack) > 1:

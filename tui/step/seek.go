@@ -21,7 +21,7 @@ type hunt struct {
 	at    int
 }
 
-const huntedAtOnce = 20_000
+const huntedAtOnce = 8_000
 
 // advance looks on. done: it has found a row, or there is none.
 func (h *hunt) advance() (row int, found, done bool) {

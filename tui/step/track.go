@@ -139,7 +139,7 @@ func newTrack(r *record, name string) *track {
 }
 
 // builtAtOnce bounds the steps that are considered in one frame.
-const builtAtOnce = 30_000
+const builtAtOnce = 8_000
 
 // build lists more of the steps that have been read, and says whether there are
 // more to list.
