@@ -77,6 +77,9 @@ func utf8Locale() bool {
 // deskSocket is where a running heat's desk is reached: named after the folder,
 // since that is what watch is given.
 func deskSocket(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	} else if parent, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
