@@ -284,6 +284,12 @@ func TestRules(t *testing.T) {
 			c.dump("more", "nas-backups", "nas", "lan", 60).Status = Planned
 		}, "finding design-not-adopted app-db", ""},
 		{"A20: the design itself must do", func(c *change) { c.app().Objectives.SiteRPOMinutes = 0.1 }, "finding design-not-adopted app-db", ""},
+		{"A20: and its recovery point", func(c *change) { c.app().Objectives.RPOMinutes = 0.1 }, "finding design-not-adopted app-db", ""},
+		{"A20: off-site only where policy asks", func(c *change) {
+			c.doc.Policy.OffsiteRequired = false
+			c.drop("app-db-bucket")
+			c.copy("app-db-replica").Status = Planned
+		}, "finding design-not-adopted app-db", "Application database reaches 30s / site 30s only once app-db-replica is running. Today it is 1d / site none."},
 		{"finding 13: reversible or not", func(c *change) {
 			m := c.migration("m-001")
 			m.Reversible, m.Rollback.Method = false, RollForward
