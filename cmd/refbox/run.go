@@ -33,6 +33,7 @@ type runOptions struct {
 	yes      bool
 	cold     bool
 	machines string
+	fleet    string
 }
 
 func newRun(a *app) *cobra.Command {
@@ -62,6 +63,7 @@ installed.`,
 	f.BoolVar(&o.yes, "yes", false, "don't ask before installing what is missing")
 	f.BoolVar(&o.cold, "cold", false, "boot the machines instead of resuming their prepared state")
 	f.StringVar(&o.machines, "machines", "qemu", "qemu for real machines, sim for simulated ones")
+	f.StringVar(&o.fleet, "fleet", "", "a file that says who plays at which seat (see refbox fleet)")
 	return c
 }
 
@@ -93,6 +95,11 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	cfg := heat.Config{Package: pkg, Cold: o.cold, Version: version}
+	if err := seatFleet(&cfg, o.fleet); err != nil {
+		return err
+	}
+	pkg = cfg.Package
 	dir, err := outputDir(o, pkg.Manifest.Arena.ID)
 	if err != nil {
 		return err
@@ -115,17 +122,16 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	progress := newProgress(a.err)
 	ours := make(chan struct{}) // the folder is
 	mine := sync.OnceFunc(func() { close(ours) })
-	h := heat.New(heat.Config{
-		Package: pkg, Driver: drv, Dir: dir, Runtime: runtime, Disks: disks, Cold: o.cold, Version: version,
-		Progress: func(p heat.Progress) {
-			mine()
-			step := p.Step
-			if p.Territory != "" {
-				step = p.Territory + ": " + step
-			}
-			progress.report(step, p.Done)
-		},
-	})
+	cfg.Driver, cfg.Dir, cfg.Runtime, cfg.Disks = drv, dir, runtime, disks
+	cfg.Progress = func(p heat.Progress) {
+		mine()
+		step := p.Step
+		if p.Territory != "" {
+			step = p.Territory + ": " + step
+		}
+		progress.report(step, p.Done)
+	}
+	h := heat.New(cfg)
 	type ending struct {
 		res heat.Result
 		err error
@@ -343,6 +349,12 @@ func detach(ctx context.Context, a *app, name string, o runOptions) error {
 	args := []string{"run", name, "--headless", "--yes", "--output", dir, "--machines", o.machines}
 	if o.cold {
 		args = append(args, "--cold")
+	}
+	if o.fleet != "" {
+		if _, err := loadFleet(o.fleet); err != nil {
+			return err
+		}
+		args = append(args, "--fleet", o.fleet)
 	}
 	cmd := exec.Command(self, args...)
 	cmd.Stdout, cmd.Stderr = log, log

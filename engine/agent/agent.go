@@ -336,6 +336,13 @@ type Factory func(arg string) (Player, error)
 // Registry knows the adapters by name.
 type Registry map[string]Factory
 
+// Knows tells whether there is the adapter of spec.
+func (r Registry) Knows(spec string) bool {
+	name, _, _ := strings.Cut(spec, ":")
+	_, ok := r[name]
+	return ok
+}
+
 // Player makes the player that spec names: "adapter" or "adapter:argument".
 func (r Registry) Player(spec string) (Player, error) {
 	name, arg, _ := strings.Cut(spec, ":")

@@ -53,6 +53,8 @@ type Config struct {
 	Disks string
 	// Players are the adapters that can be run here; script is always there.
 	Players agent.Registry
+	// Budgets are what players may use up, by agent, in place of the manifest's.
+	Budgets map[string]agent.Budget
 	Cold    bool // boot the machines instead of resuming their prepared state
 	// Secret is what the heat's secret values are derived from; nil for a new one.
 	Secret  *probe.Secret

@@ -168,7 +168,7 @@ func (o *observer) path(a agent.Action) string {
 	if c := o.sessions[a.Session]; c != nil {
 		return c.path
 	}
-	if a.SelfReported {
+	if a.SelfReported && a.Channel != agent.ChannelTerminal {
 		return ""
 	}
 	if !o.s.budget.session() {

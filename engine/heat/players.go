@@ -2,7 +2,6 @@ package heat
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -38,9 +37,6 @@ type playerEnd struct {
 	seat   *seat
 	result agent.Result
 }
-
-// errFrozen is the cause with which players are told to stop at the freeze.
-var errFrozen = errors.New("the heat is over")
 
 func (h *Heat) startPlayers(ctx context.Context, deadline time.Time) *players {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -81,14 +77,20 @@ func (h *Heat) startPlayers(ctx context.Context, deadline time.Time) *players {
 func (s *seat) play(ctx context.Context, deadline time.Time) agent.Result {
 	dir := s.recordDir()
 	login := s.gateway.Login()
-	login.PasswordFile = filepath.Join(s.dir, "password")
-	if err := os.WriteFile(login.PasswordFile, []byte(s.password+"\n"), 0o600); err != nil {
-		return agent.Result{Status: agent.HarnessError, Summary: err.Error()}
+	login.PasswordFile, login.KeyFile = filepath.Join(s.dir, "password"), filepath.Join(s.dir, "id_ed25519")
+	for file, data := range map[string][]byte{login.PasswordFile: []byte(s.password + "\n"), login.KeyFile: s.login} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			return agent.Result{Status: agent.HarnessError, Summary: err.Error()}
+		}
 	}
 	a := s.arena.Agent
+	may, ok := s.heat.cfg.Budgets[a.ID]
+	if !ok {
+		may = agent.Budget{ResourceUnits: a.Budget.ResourceUnits, MaxCostMicroUSD: a.Budget.MaxCostMicroUSD}
+	}
 	r, err := agent.Run(ctx, s.player, agent.Seat{Territory: s.id(), Agent: a.ID, Model: a.Model, ReasoningEffort: a.ReasoningEffort,
-		Budget: agent.Budget{ResourceUnits: a.Budget.ResourceUnits, MaxCostMicroUSD: a.Budget.MaxCostMicroUSD},
-		Login:  login, Brief: filepath.Join(dir, "brief.md"), Deadline: deadline, Dir: dir, Room: s.budget.take}, s)
+		Budget: may, Login: login, Brief: filepath.Join(dir, "brief.md"), Deadline: deadline, Dir: dir, Room: s.budget.take, Private: s.dir,
+		Drain: s.heat.cfg.Package.Manifest.Drain(), Terminal: s.gateway.Terminal}, s)
 	s.hostile.saw(inResult, r.Hostile())
 	if err != nil {
 		r.Summary = strings.TrimSpace(r.Summary + "\n" + err.Error())
@@ -102,12 +104,8 @@ func (s *seat) finished(r agent.Result) {
 		return
 	}
 	s.Usage(r.Usage)
-	if r.Status == agent.BudgetExceeded {
-		limit := "cost"
-		if b := s.arena.Agent.Budget.ResourceUnits; b > 0 && r.Usage.ResourceUnits > b {
-			limit = "resource_units"
-		}
-		s.heat.say(event.LimitReached{Agent: s.arena.Agent.ID, Limit: limit, Detail: r.Summary})
+	if l := r.Limit; l != nil {
+		s.heat.say(event.LimitReached{Agent: s.arena.Agent.ID, Limit: l.Limit, Detail: l.Detail})
 	}
 	s.heat.say(r.Event(s.arena.Agent.ID))
 }
@@ -148,7 +146,7 @@ func (p *players) wait(ctx context.Context, d time.Duration, each ...func(player
 
 // drain collects what players leave after the freeze.
 func (h *Heat) drain(ctx context.Context, p *players, out referee.Outcome) error {
-	p.stop(errFrozen)
+	p.stop(agent.ErrFrozen)
 	pending := 0
 	for s := range p.left {
 		if s.playing.Load() {
@@ -211,7 +209,8 @@ func (h *Heat) drain(ctx context.Context, p *players, out referee.Outcome) error
 	return context.Cause(ctx)
 }
 
-// Usage charges what a player used since it last said so.
+// Usage charges what a player used since it last said so. What is unknown is
+// charged as that, once for each time that the player went on with it.
 func (s *seat) Usage(u agent.Usage) {
 	s.usageMu.Lock()
 	defer s.usageMu.Unlock()
@@ -219,10 +218,10 @@ func (s *seat) Usage(u agent.Usage) {
 	e := event.UsageCharged{Agent: s.arena.Agent.ID, ResourceUnits: u.ResourceUnits - min(u.ResourceUnits, last.ResourceUnits),
 		InputTokens: delta(u.InputTokens, last.InputTokens), OutputTokens: delta(u.OutputTokens, last.OutputTokens),
 		CostMicroUSD: delta(u.CostMicroUSD, last.CostMicroUSD)}
-	if e.ResourceUnits == 0 && zero(e.InputTokens) && zero(e.OutputTokens) && zero(e.CostMicroUSD) {
+	if e.ResourceUnits == 0 && zero(e.InputTokens) && zero(e.OutputTokens) && zero(e.CostMicroUSD) && zero(delta(u.Rounds, last.Rounds)) {
 		return
 	}
-	s.usage = u
+	s.usage = last.Most(u)
 	if err := s.heat.rec.Artifact(s.id(), "usage.json", u); err != nil {
 		slog.Warn("usage was not recorded", "territory", s.id(), "error", err)
 	}

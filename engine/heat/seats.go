@@ -45,6 +45,7 @@ type seat struct {
 	probe    *probe.Seat
 	gateway  *agent.Gateway
 	password string
+	login    []byte // the player's private key
 	dir      string // in the runtime folder
 	disks    string // in the folder for disks
 	failed   *failed
@@ -69,7 +70,7 @@ func (s *seat) id() string { return s.arena.Territory.ID }
 // is known before a machine starts.
 func (h *Heat) seatPlayers() error {
 	p := h.cfg.Package
-	seats, notes, err := p.Seats(func(adapter string) bool { _, ok := h.cfg.Players[adapter]; return ok })
+	seats, notes, err := p.Seats(h.cfg.Players.Knows)
 	if err != nil {
 		return err
 	}
@@ -269,8 +270,12 @@ func (s *seat) open(dial agent.Dial) error {
 	for _, m := range s.cluster.Machines() {
 		names = append(names, m.Name())
 	}
-	var err error
-	s.gateway, err = agent.Open(agent.Config{Machines: names, Dial: dial, Observer: &observer{s: s, sessions: map[uint64]*session{}, bare: map[uint64]bool{}}, Password: s.password})
+	key, login, err := agent.NewKey()
+	if err != nil {
+		return err
+	}
+	s.login = login
+	s.gateway, err = agent.Open(agent.Config{Key: key.PublicKey(), Machines: names, Dial: dial, Observer: &observer{s: s, sessions: map[uint64]*session{}, bare: map[uint64]bool{}}, Password: s.password})
 	if err != nil {
 		return fmt.Errorf("open the gateway: %w", err)
 	}
