@@ -3,6 +3,7 @@ package step
 import (
 	"embed"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -79,11 +80,27 @@ type span struct {
 }
 
 // colored are the spans of a sanitised text in a language, in order and without
-// gaps; nil when it is not coloured.
+// gaps; nil when it is not coloured. What is beyond maxColored is left plain.
 func colored(s, grammar string) []span {
-	if grammar == "" || len(s) > maxColored {
+	if grammar == "" {
 		return nil
 	}
+	if len(s) > maxColored {
+		cut := strings.LastIndexByte(s[:maxColored], '\n') + 1
+		head := colored(s[:cut], grammar)
+		if cut == 0 || head == nil {
+			return nil
+		}
+		return append(head, span{cut, len(s), canvas.Fg(canvas.Text)})
+	}
+	out := tokens(s, grammar)
+	if grammar == "bash" {
+		out = embedded(s, out)
+	}
+	return out
+}
+
+func tokens(s, grammar string) []span {
 	l := lexerOf(grammar)
 	if l == nil {
 		return nil
@@ -106,6 +123,81 @@ func colored(s, grammar string) []span {
 		return nil
 	}
 	return out
+}
+
+// hereDocument begins a text that a command reads: what it says about the language
+// is before the sign, or in the file's name behind a ">".
+var (
+	hereDocument = regexp.MustCompile(`(?m)^.*<<-?[ \t]*(?:\\|'|")?([A-Za-z_][A-Za-z_0-9]*)['"]?.*$`)
+	redirected   = regexp.MustCompile(`>{1,2}[ \t]*['"]?([^\s'"<>|&;]+)|\btee(?:[ \t]+-a)?[ \t]+['"]?([^\s'"<>|&;]+)`)
+)
+
+// embedded colours the texts inside a shell command in their own languages.
+func embedded(s string, shell []span) []span {
+	if shell == nil || !strings.Contains(s, "<<") {
+		return shell
+	}
+	at := 0
+	var out []span
+	for at < len(s) {
+		m := hereDocument.FindStringSubmatchIndex(s[at:])
+		if m == nil {
+			break
+		}
+		line, tag := s[at+m[0]:at+m[1]], s[at+m[2]:at+m[3]]
+		from := min(at+m[1]+1, len(s))
+		to := len(s)
+		if i := strings.Index("\n"+s[from:], "\n"+tag); i >= 0 {
+			to = from + i
+		}
+		at = max(to, from)
+		inner := tokens(s[from:to], languageOf(line))
+		if inner == nil {
+			continue
+		}
+		out = append(out, between(shell, end(out), from)...)
+		for _, sp := range inner {
+			out = append(out, span{sp.from + from, sp.to + from, sp.style})
+		}
+	}
+	return append(out, between(shell, end(out), len(s))...)
+}
+
+func end(spans []span) int {
+	if len(spans) == 0 {
+		return 0
+	}
+	return spans[len(spans)-1].to
+}
+
+// between are the spans of a range of bytes.
+func between(spans []span, from, to int) []span {
+	var out []span
+	for _, sp := range spans {
+		if sp.from, sp.to = max(sp.from, from), min(sp.to, to); sp.from < sp.to {
+			out = append(out, sp)
+		}
+	}
+	return out
+}
+
+// languageOf is the grammar of what a command line reads.
+func languageOf(line string) string {
+	before, _, _ := strings.Cut(line, "<<")
+	switch {
+	case strings.Contains(before, "python"):
+		return "python"
+	case strings.Contains(before, "sqlite3"), strings.Contains(before, "psql"), strings.Contains(before, "mysql"):
+		return "sql"
+	case strings.Contains(before, "node"):
+		return "javascript"
+	case strings.Contains(before, "sh ") || strings.HasSuffix(strings.TrimSpace(before), "sh"):
+		return "bash"
+	}
+	if m := redirected.FindStringSubmatch(line); m != nil {
+		return grammarOfFile(m[1] + m[2])
+	}
+	return ""
 }
 
 // styleOf gives a token a role of the theme.
