@@ -338,7 +338,11 @@ func TestRules(t *testing.T) {
 			x.ID, x.Status = "cache-bucket", Running
 			c.store("cache").Copies = []Copy{x}
 		}, "count withOffsiteToday", "0"},
-		{"A22: in the design too", func(c *change) {}, "count withOffsite", "1"},
+		{"A22: in the design too", func(c *change) {
+			x := *c.copy("app-db-bucket")
+			x.ID = "cache-bucket"
+			c.store("cache").Copies = []Copy{x}
+		}, "count withOffsite", "1"},
 		{"reversible migrations", func(c *change) {}, "count migrationsReversible", "1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
