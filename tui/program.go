@@ -387,29 +387,6 @@ func (m *model) done(msg doneMsg) tea.Cmd {
 	return nil
 }
 
-// say shows a sentence in the footer until the next key, or until it has stood
-// there long enough to be read.
-func (m *model) say(s string) {
-	m.notice, m.saidAt, m.saidFor = s, m.cfg.Clock(), nil
-}
-
-// sayWhile shows a sentence for as long as it holds, and no longer than any.
-func (m *model) sayWhile(s string, holds func() bool) {
-	m.say(s)
-	m.saidFor = holds
-}
-
-// noticeTime is how long a notice stays when nobody presses a key.
-const noticeTime = 8 * time.Second
-
-// unsay takes a notice away whose time is over.
-func (m *model) unsay() {
-	over := m.saidFor != nil && !m.saidFor()
-	if m.notice != "" && (over || m.cfg.Clock().Sub(m.saidAt) >= noticeTime) {
-		m.notice, m.dirty = "", true
-	}
-}
-
 // tooSmall says whether the terminal has room for any screen.
 func (m *model) tooSmall() bool { return m.w < minWidth || m.h < minHeight }
 
@@ -488,31 +465,6 @@ func (m *model) nextTheme() {
 		m.cfg.Output.Theme = canvas.Dark()
 	}
 	m.say("theme: " + m.cfg.Output.Theme.Name())
-}
-
-// pointed is a screen that the mouse can act on; x and y are of its body.
-type pointed interface {
-	click(m *model, x, y int) tea.Cmd
-}
-
-func (m *model) onMouse(e tea.MouseMsg) (cmd tea.Cmd, acted bool) {
-	if m.tooSmall() || m.dialog != nil || m.prompt != nil || m.help != nil || e.Action != tea.MouseActionPress {
-		return nil, false
-	}
-	if r, ok := m.top().(rawKeys); ok && r.wantsRaw() {
-		return nil, false // the wheel is no key that a guest should get
-	}
-	switch e.Button {
-	case tea.MouseButtonWheelDown:
-		return m.top().key(m, keymap.Down, tea.KeyMsg{}), true
-	case tea.MouseButtonWheelUp:
-		return m.top().key(m, keymap.Up, tea.KeyMsg{}), true
-	case tea.MouseButtonLeft:
-		if p, ok := m.top().(pointed); ok {
-			return p.click(m, e.X, e.Y-1), true
-		}
-	}
-	return nil, false
 }
 
 // seatKey is which seat a key of the seat action chooses, from 0.
