@@ -21,6 +21,7 @@ import (
 
 	"refbox/vm/image"
 	"refbox/vm/qemu"
+	"refbox/vm/vmtest"
 )
 
 // binary is the program as it is shipped, built once for all tests.
@@ -109,24 +110,7 @@ func realBox(t *testing.T) *box {
 		t.Skip("no cache folder for images: ", err)
 	}
 	b := newBox(t)
-	// Opened for reading, as another user may have made it.
-	name := filepath.Join(os.TempDir(), "refbox-real.lock")
-	l, err := os.Open(name)
-	if errors.Is(err, os.ErrNotExist) {
-		l, err = os.OpenFile(name, os.O_RDONLY|os.O_CREATE, 0o644)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	for {
-		if err = syscall.Flock(int(l.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	vmtest.Alone(t)
 	b.cache = cache
 	b.linked(b.path("cache"), "image", "accel", "templates")
 	if _, err := image.Cached(filepath.Join(cache, "refbox")); errors.Is(err, fs.ErrNotExist) {

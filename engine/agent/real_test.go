@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/sys/unix"
 
 	"refbox/vm"
 	"refbox/vm/qemu"
+	"refbox/vm/vmtest"
 )
 
 // startReal starts one real machine, and keeps other tests that run real
@@ -34,14 +34,7 @@ func startReal(t *testing.T, key ssh.Signer) vm.Cluster {
 	if err != nil {
 		t.Skip("no cache folder for images: ", err)
 	}
-	l, err := os.OpenFile(filepath.Join(os.TempDir(), "refbox-real.lock"), os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Flock(int(l.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
+	vmtest.Alone(t)
 	d := qemu.New(qemu.Config{CacheDir: filepath.Join(cache, "refbox")})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()

@@ -297,7 +297,7 @@ func TestBlockedRebootSuffersAlone(t *testing.T) {
 	p := pkg(t, after(500*time.Millisecond, bundledScript(t, "right")), right+"systemctl mask reboot.target poweroff.target\n", idle)
 	for i := range p.Manifest.Build.Milestones {
 		if m := &p.Manifest.Build.Milestones[i]; m.ID == "host-reboot" {
-			m.TimeoutSeconds = 4
+			m.TimeoutSeconds = 9 // a boot is watched for some five
 		}
 	}
 	f := race(t, driver(), p)
