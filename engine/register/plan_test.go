@@ -1,6 +1,7 @@
 package register
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -181,3 +182,59 @@ func TestExplain(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// An explainer of what is assumed is that of the changed register, by the same
+// rules and of the same day; the first one stays as it is.
+func TestAssuming(t *testing.T) {
+	for _, profile := range []Profile{Seed, Full} {
+		src := declared(t)
+		e, err := src.Explainer(Settings{On: "2026-08-15", Profile: profile})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := e.Document().Encode()
+		w := WhatIf{Running: []string{"coolify-dump-nas"}, Lost: []string{"nas"}, Cut: []string{"mesh"}}
+		got, err := e.Assuming(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed, err := w.Apply(&src.Declared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := Derive(changed, e.Estate(), e.On(), e.Profile())
+		want.Source, want.Estate = e.Document().Source, e.Document().Estate
+		if !bytes.Equal(got.Document().Encode(), want.Encode()) {
+			t.Errorf("%s: %v", profile, form(got.Document().Encode(), want.Encode()))
+		}
+		if got.On() != e.On() || got.Profile() != profile || !bytes.Equal(e.Document().Encode(), before) {
+			t.Errorf("%s: the first explainer changed, or the rules did", profile)
+		}
+		for _, bad := range []WhatIf{{Running: []string{"x"}}, {Lost: []string{"x"}}, {Cut: []string{"x"}}} {
+			if _, err := e.Assuming(bad); err == nil {
+				t.Errorf("%+v is assumed", bad)
+			}
+		}
+	}
+}
+
+func TestCellByPlace(t *testing.T) {
+	doc, err := seed(t, false).Derive(Settings{On: "2026-08-15"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []Posture{TargetPosture, CurrentPosture} {
+		for i := range doc.Stores {
+			for k := range doc.Scenarios {
+				if got := doc.Cell(p, i, k); got == nil || got != cellOf(doc, p, doc.Stores[i].ID, doc.Scenarios[k].ID) {
+					t.Errorf("%s %d %d: %+v", p, i, k, got)
+				}
+			}
+		}
+	}
+	for _, at := range [][2]int{{-1, 0}, {0, -1}, {len(doc.Stores), 0}, {0, len(doc.Scenarios)}} {
+		if c := doc.Cell(CurrentPosture, at[0], at[1]); c != nil {
+			t.Errorf("%v: %+v", at, c)
+		}
+	}
+}

@@ -311,7 +311,12 @@ func TestRules(t *testing.T) {
 		{"a drill of the last day is fresh", func(c *change) {
 			c.app().Restore.Drills = []Drill{{Date: "2026-09-02", Outcome: Pass, MeasuredMinutes: ptr(60.0)}}
 		}, "finding restore-drill-stale app-db", ""},
-		{"and takes its objective", func(c *change) {
+		{"a restore may take its objective", func(c *change) {
+			c.app().Restore.Drills = []Drill{{Date: "2026-09-02", Outcome: Pass, MeasuredMinutes: ptr(60.0)}}
+		}, "finding restore-exceeds-rto app-db", ""},
+		{"and a promotion too", func(c *change) { c.app().Promotion.Minutes = 60 }, "finding promotion-exceeds-rto app-db", ""},
+		{"but not more", func(c *change) { c.app().Promotion.Minutes = 61 }, "finding promotion-exceeds-rto app-db", "Promoting app-db-replica takes 61m; the objective is 1h."},
+		{"nor may a restore", func(c *change) {
 			c.app().Restore.Drills = []Drill{{Date: "2026-09-02", Outcome: Pass, MeasuredMinutes: ptr(60.1)}}
 		}, "finding restore-exceeds-rto app-db", "The last restore of Application database took 60.1m; the objective is 1h."},
 		{"an acceptance on its last day holds", func(c *change) { c.on = "2027-06-01"; acceptCopies(c) }, "count accepted", "1"},

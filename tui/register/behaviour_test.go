@@ -177,6 +177,7 @@ func (d *driver) assume(what string) {
 	before := d.s.r
 	d.press("enter")
 	d.until(what+" is assumed", func() bool { return d.s.r != before })
+	d.lacks("deriving")
 }
 
 // What is assumed changes cells and findings at once, and what changed is marked.

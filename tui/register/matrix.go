@@ -201,12 +201,15 @@ func (p *matrixPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, posture
 
 // legend says on the lower side what a cell shows.
 func legend(c canvas.Canvas, area canvas.Rect) {
-	x, y := area.X+2, area.Y+area.H-1
-	const says = " the operator's side, then the others: "
-	if area.W < text.Width(says)+56 {
+	const most = 52 // of the signs, and what says how much more there is
+	says := " the operator's side, then the others: "
+	if area.W < text.Width(says)+most {
+		says = " operator, others: "
+	}
+	if area.W < text.Width(says)+most {
 		return
 	}
-	x = c.Put(x, y, says, dim)
+	x, y := c.Put(area.X+2, area.Y+area.H-1, says, dim), area.Y+area.H-1
 	for _, o := range []register.Outcome{register.Writable, register.ReadOnly, register.RestoreRequired, register.Lost} {
 		m := outcomeMark(o)
 		c.Set(x, y, m.shape, m.style)

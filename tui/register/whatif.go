@@ -133,6 +133,9 @@ func (p *whatIfPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, w regis
 		name += ": /" + p.filter
 	}
 	note := "enter assumes it, or not"
+	if !slices.Equal(w.Lost, r.assumed.Lost) || !slices.Equal(w.Cut, r.assumed.Cut) || !slices.Equal(w.Running, r.assumed.Running) {
+		note = "deriving …"
+	}
 	in := frame(c, area, focused, name, note)
 	width, h := in.Size()
 	effect := effectLines(r, width-2)
