@@ -24,14 +24,16 @@ type exportOptions struct {
 	picture, at                 string
 	size                        string
 	v3, reference               bool
+	atif, markdown              string
+	noRedact                    bool
 }
 
 func newExport(a *app) *cobra.Command {
 	var o exportOptions
 	c := &cobra.Command{
-		Use:   "export DIR",
-		Short: "Write a recording as a film, a page, a log or a bundle",
-		Long: `Writes a recording in other forms; several at once are fine.
+		Use:   "export DIR[/SEAT]|FILE",
+		Short: "Write a recording as a film, a page, a log or a bundle, a transcript as ATIF or Markdown",
+		Long: `Writes a recording, or a transcript, in other forms; several at once are fine.
 
   --cast    an asciicast of the replay, with the milestones as markers
   --picture one frame of the replay as SVG, at --at
@@ -39,14 +41,25 @@ func newExport(a *app) *cobra.Command {
   --jsonl   the log; with --reference as the reference system writes its own
   --bundle  a .tar.gz with a manifest of hashes; every command opens it again
 
+Of a transcript of any harness, or of what one seat's agent did (DIR/SEAT):
+
+  --atif      an ATIF-v1.7 trajectory, with the referee's evaluation of the seat
+  --markdown  for reading
+  --cast      its terminal, as an asciicast
+
+Keys, tokens and passwords are replaced in the page and in the forms of a transcript.
+A film, a log and a bundle are as recorded, since hashes hold them: what is found in
+the log is counted on standard error.
+
 FILE may be - for standard output.`,
 		Example: "  refbox export ./heat --report heat.html --cast heat.cast\n" +
-			"  refbox export ./heat --jsonl --reference > events.jsonl\n  refbox export ./heat --bundle heat.tar.gz",
+			"  refbox export ./heat --jsonl --reference > events.jsonl\n  refbox export ./heat --bundle heat.tar.gz\n" +
+			"  refbox export ./heat/failover-one --atif trajectory.json\n  refbox export session.jsonl --markdown session.md",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && o.jsonl == "-" {
 				return usageError("%s takes one recording; a file for the log is given as --jsonl=FILE", cmd.CommandPath())
 			}
-			return exactArgs(1, "one recording")(cmd, args)
+			return exactArgs(1, "one recording or transcript")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return exportAll(cmd.Context(), a, args[0], o) },
 	}
@@ -61,20 +74,23 @@ FILE may be - for standard output.`,
 	f.Lookup("jsonl").NoOptDefVal = "-"
 	f.BoolVar(&o.reference, "reference", false, "write the log in the reference's form")
 	f.StringVar(&o.bundle, "bundle", "", "write a .tar.gz to `FILE`")
+	f.StringVar(&o.atif, "atif", "", "write an ATIF trajectory to `FILE`")
+	f.StringVar(&o.markdown, "markdown", "", "write Markdown to `FILE`")
+	f.BoolVar(&o.noRedact, "no-redact", false, "leave keys, tokens and passwords in")
 	return c
 }
 
 func exportAll(ctx context.Context, a *app, dir string, o exportOptions) error {
 	format := film.Format{V3: o.v3}
 	outputs := 0
-	for _, file := range []string{o.cast, o.report, o.jsonl, o.bundle, o.picture} {
+	for _, file := range []string{o.cast, o.report, o.jsonl, o.bundle, o.picture, o.atif, o.markdown} {
 		if file == "-" {
 			outputs++
 		}
 	}
 	switch {
-	case o.cast == "" && o.report == "" && o.jsonl == "" && o.bundle == "" && o.picture == "":
-		return usageError("nothing to export: give --cast, --picture, --report, --jsonl or --bundle\ntry: refbox export --help")
+	case o.cast == "" && o.report == "" && o.jsonl == "" && o.bundle == "" && o.picture == "" && o.atif == "" && o.markdown == "":
+		return usageError("nothing to export: give --cast, --picture, --report, --jsonl or --bundle, of a transcript --atif, --markdown or --cast\ntry: refbox export --help")
 	case o.reference && o.jsonl == "":
 		return usageError("--reference goes with --jsonl")
 	case o.v3 && o.cast == "":
@@ -86,23 +102,34 @@ func exportAll(ctx context.Context, a *app, dir string, o exportOptions) error {
 		format.Width < film.MinWidth || format.Width > film.MaxWidth || format.Height < film.MinHeight || format.Height > film.MaxHeight {
 		return usageError("--size is columns x rows, from %dx%d to %dx%d; it is %q", film.MinWidth, film.MinHeight, film.MaxWidth, film.MaxHeight, o.size)
 	}
-	rec, err := openRecording(dir)
+	dir, rec, src, err := openExport(ctx, dir, o)
 	if err != nil {
 		return err
 	}
-	defer rec.Close()
-	if err := rec.Load(ctx); err != nil {
-		return err
+	if src != nil {
+		defer src.T.Close()
+		if rec != nil {
+			defer rec.Close()
+		}
+		return exportTranscript(ctx, exporter{a: a, dir: dir}, src, o)
 	}
+	defer rec.Close()
 	if rec.Live() && (o.cast != "" || o.bundle != "") {
 		return brokenError(fmt.Errorf("%s: the heat still runs; a cast or a bundle can be made when it has ended", text.Line(dir)))
+	}
+	if !o.noRedact && (o.jsonl != "" || o.bundle != "" || o.picture != "" || o.cast != "") {
+		warnOfSecrets(a, rec)
 	}
 	x := exporter{a: a, dir: dir}
 	if o.jsonl != "" {
 		err = x.to(o.jsonl, func(w io.Writer) (string, error) { return exportLog(w, rec, o.reference) })
 	}
 	if err == nil && o.report != "" {
-		err = x.to(o.report, func(w io.Writer) (string, error) { return "a page", export.Report(ctx, w, rec) })
+		err = x.to(o.report, func(w io.Writer) (string, error) {
+			secrets := o.secrets()
+			err := export.Report(ctx, w, rec, secrets)
+			return "a page; " + secrets.String(), err
+		})
 	}
 	if err == nil && o.bundle != "" {
 		err = x.to(o.bundle, func(w io.Writer) (string, error) { return exportBundle(w, rec, dir) })

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 
 	"refbox/engine/arena"
 	"refbox/engine/playback"
 	"refbox/engine/recording"
+	"refbox/engine/redact"
 	"refbox/engine/why"
 	"refbox/engine/world"
 )
@@ -37,14 +39,20 @@ var reportTemplate = template.Must(template.New("report").Parse(reportHTML))
 // Report writes one page that explains a heat: its outcome, standings, time line,
 // and per seat the ladder with its evidence, what failed, the attacks and the
 // actions; then what is known of the recording's integrity. The page needs no
-// network and runs nothing; its policy forbids both.
-func Report(ctx context.Context, w io.Writer, rec *recording.Recording) error {
+// network and runs nothing; its policy forbids both. Secrets are taken out, unless
+// the redactor is nil.
+func Report(ctx context.Context, w io.Writer, rec *recording.Recording, secrets *redact.Redactor) error {
 	integrity, err := rec.Verify(ctx)
 	if err != nil {
 		return err
 	}
 	r := reporter{rec: rec, w: rec.World(rec.Len()), m: rec.Manifest()}
-	return reportTemplate.Execute(w, r.page(integrity))
+	p := r.page(integrity)
+	if secrets != nil {
+		redactAll(secrets, reflect.ValueOf(&p))
+		p.Secrets = secrets.String()
+	}
+	return reportTemplate.Execute(w, p)
 }
 
 type (
@@ -59,6 +67,7 @@ type (
 		MoreSeats          int
 		Notes              []row
 		Integrity          integrity
+		Secrets            string // what was redacted; "" when nothing was looked for
 	}
 	fact     struct{ Name, Value string }
 	standing struct {

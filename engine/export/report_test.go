@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"refbox/engine/export/exporttest"
 	"refbox/engine/internal/shared"
 	"refbox/engine/recording"
+	"refbox/engine/redact"
 	"refbox/engine/text"
 )
 
@@ -38,7 +40,7 @@ func open(t testing.TB, dir string) *recording.Recording {
 func report(t testing.TB, dir string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := export.Report(context.Background(), &b, open(t, dir)); err != nil {
+	if err := export.Report(context.Background(), &b, open(t, dir), &redact.Redactor{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -174,5 +176,34 @@ func TestReportOfAnEmptyFolder(t *testing.T) {
 	check(t, page)
 	if !strings.Contains(string(page), "Nothing was recorded.") {
 		t.Error("the page does not say that nothing was recorded")
+	}
+}
+
+var fileLines = regexp.MustCompile(`<p class="file dim"><code>[^<]*</code>`)
+
+// Secrets in any field of a heat are not on its page, whole or cut at a cell's edge;
+// they are where redaction is switched off, and the page says how many there were.
+func TestReportHoldsNoSecrets(t *testing.T) {
+	for _, s := range []string{"gh" + "p_" + strings.Repeat("Zq9Xw", 8), "postgres://app:Zq9Xwhunter@db/x", "PGPASSWORD=Zq9Xwhunter psql", "Authorization: Bearer Zq9XwZq9XwZq9Xw"} {
+		for _, pad := range []string{"", strings.Repeat("many words ", 53) + " "} {
+			dir := exporttest.Hostile(t, " "+pad+s)
+			// The names of folders are altered, so that no rule knows them; nobody names one
+			// after a key.
+			page := fileLines.ReplaceAllString(string(report(t, dir)), "")
+			page = strings.ReplaceAll(page, html.EscapeString(filepath.Base(dir)), "")
+			if i := strings.Index(page, "Zq9"); i >= 0 {
+				t.Errorf("%s: …%s…", s, page[max(0, i-80):min(len(page), i+80)])
+			}
+			if !strings.Contains(page, "redacted") {
+				t.Errorf("%s: the page does not say that something was redacted", s)
+			}
+			var b bytes.Buffer
+			if err := export.Report(context.Background(), &b, open(t, dir), nil); err != nil {
+				t.Fatal(err)
+			}
+			if pad == "" && !strings.Contains(b.String(), "Zq9") {
+				t.Errorf("%s: is not on the page without redaction: the test looks for nothing", s)
+			}
+		}
 	}
 }

@@ -258,10 +258,10 @@ func (r *rule) match(s string, at int) (start, end int, ok bool) {
 		m := r.re.FindStringSubmatchIndex(s[at:min(at+n, len(s))])
 		if m == nil {
 			// A key's end may lie far from its beginning.
-			if !r.long || n >= maxReach || at+n >= len(s) {
-				return 0, 0, false
+			if r.long && n < maxReach && at+n < len(s) {
+				continue
 			}
-			continue
+			return r.beginning(s, at)
 		}
 		if m[1] == n && at+n < len(s) && n < maxReach {
 			continue
@@ -271,8 +271,23 @@ func (r *rule) match(s string, at int) (start, end int, ok bool) {
 			start, end = m[2], m[3]
 		}
 		start, end = at+start, at+end
-		return start, end, start < end && (r.check == nil || r.check(s[start:end]))
+		if start < end && (r.check == nil || r.check(s[start:end])) {
+			return start, end, true
+		}
+		return r.beginning(s, at)
 	}
+}
+
+// beginning finds what is left of a secret that was cut for showing.
+func (r *rule) beginning(s string, at int) (start, end int, ok bool) {
+	if r.cut == nil {
+		return 0, 0, false
+	}
+	m := r.cut.FindStringIndex(s[at:min(at+reach, len(s))])
+	if m == nil {
+		return 0, 0, false
+	}
+	return at, at + m[1] - len("…"), true
 }
 
 // lower is s with ASCII letters in lower case; offsets stay.

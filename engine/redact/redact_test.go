@@ -77,6 +77,25 @@ func TestEveryKindIsTakenOut(t *testing.T) {
 	}
 }
 
+// What was cut for showing has lost its form: its beginning goes as well.
+func TestBeginningsAreTakenOut(t *testing.T) {
+	for in, want := range map[string]string{
+		"x gh" + "p_Ab3d… y":                 "x [redacted github-token]… y",
+		"sk-" + "ant-api03-Ab…":              "[redacted anthropic-key]…",
+		"postgres://app:hun…":                "postgres[redacted url-password]…",
+		"curl http://127.0.0.1:8080…":        "curl http://127.0.0.1:8080…",
+		"PGPASSWORD=cor…":                    "PG[redacted password]…",
+		"Authorization: Bearer Ab…":          "[redacted authorization]…",
+		"a sentence that is cut, a token…":   "a sentence that is cut, a token…",
+		"/nix/store/3lf8if1z3ahcv9mdxqmw…":   "/nix/store/3lf8if1z3ahcv9mdxqmw…",
+		"aecec3751d117a32e425a77be71ec1df1…": "aecec3751d117a32e425a77be71ec1df1…",
+	} {
+		if got := new(Redactor).Text(in); got != want {
+			t.Errorf("%q became %q, should be %q", in, got, want)
+		}
+	}
+}
+
 // Each rule has an example above.
 func TestEveryRuleHasAnExample(t *testing.T) {
 	seen := map[string]bool{}

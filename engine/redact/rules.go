@@ -15,14 +15,18 @@ type rule struct {
 	// before says whether the byte before the word lets it begin there; nil: any does.
 	before func(byte) bool
 	long   bool // may be longer than reach
+	// cut is the beginning of one that was cut for showing, "…" included.
+	cut *regexp.Regexp
 	// check has the last word; nil: the form is enough.
 	check func(secret string) bool
 }
 
 // form is a key that its own beginning tells.
 func form(kind, expression, words string) rule {
-	return rule{kind: kind, words: strings.Fields(words), re: regexp.MustCompile(`^(?:` + expression + `)`), before: apart}
+	return rule{kind: kind, words: strings.Fields(words), re: regexp.MustCompile(`^(?:` + expression + `)`), before: apart, cut: cutForm}
 }
+
+var cutForm = regexp.MustCompile(`^[A-Za-z0-9_$.:/+=-]{4,300}…`)
 
 // place is where a secret stands, whatever it looks like: the first group.
 func place(kind, expression string, check func(string) bool, words string) rule {
@@ -43,7 +47,7 @@ var rules = []rule{
 	form("aws-access-key", `(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b`, `AKIA ASIA ABIA ACCA`),
 	form("anthropic-key", `sk-ant-[A-Za-z0-9_-]{20,}`, `sk-ant-`),
 	form("openrouter-key", `sk-or-v1-[0-9a-f]{32,}`, `sk-or-v1-`),
-	{kind: "openai-key", words: []string{"sk-"}, before: apart, re: regexp.MustCompile(`^sk-[A-Za-z0-9_-]{20,}`), check: mixed},
+	{kind: "openai-key", words: []string{"sk-"}, before: apart, re: regexp.MustCompile(`^sk-[A-Za-z0-9_-]{20,}`), check: mixed, cut: cutForm},
 	form("github-token", `gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255}`, `ghp_ gho_ ghu_ ghs_ ghr_ github_pat_`),
 	form("gitlab-token", `gl[a-z]{2,5}-[A-Za-z0-9_-]{20,}`, `glpat- glptt- glrt- gldt- glft- glsoat- glimt- glagent- glcbt- gloas-`),
 	form("slack-token", `xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}|xapp-\d-[A-Za-z0-9-]{10,}`, `xoxa xoxb xoxe xoxo xoxp xoxr xoxs xapp-`),
@@ -71,7 +75,7 @@ var rules = []rule{
 	form("azure-key", `(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{42,}={0,2})`, `AccountKey= SharedAccessKey=`),
 
 	place("aws-secret-key", `secret_?access_?key["'\\]*\s*[:=]\s*["'\\]*([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+]|$)`, nil, `secret_access_key secretaccesskey`),
-	place("authorization", `authorization["'\\]*\s*[:=]\s*["'\\]*(?:(?:bearer|basic|token|bot|digest|apikey|negotiate)\s+)?([^\s"'\\,;\[\]<>]{6,})`, literal, `authorization`),
+	place("authorization", `authorization["'\\]*\s*[:=]\s*["'\\]*(?:(?:bearer|basic|token|bot|digest|apikey|negotiate)\s+)?([^\s"'\\,;\[\]<>]{6,})`, credential, `authorization`),
 	place("bearer-token", `bearer\s+([A-Za-z0-9._~+/=-]{20,})`, mixed, `bearer`),
 	place("header-key", `x-(?:api-key|auth-token|goog-api-key|amz-security-token|vault-token|access-token)["'\\]*\s*[:=]\s*["'\\]*([^\s"'\\,;\[\]<>]{6,})`, literal,
 		`x-api-key x-auth-token x-goog-api-key x-amz-security-token x-vault-token x-access-token`),
@@ -84,6 +88,19 @@ var rules = []rule{
 		re: regexp.MustCompile(`^[A-Z_]+=["']?([^\s"'\\$<>{}()\[\]*%|;&` + "`" + `]{6,})`), check: literal},
 	place("password", `(?:password|passwd|passphrase|secret|token|(?:api|access|secret|private|auth)[_-]?key)["'\\]*\s*[:=]>?\s*["'\\]*([^\s"'\\$<>{}()\[\]*%|;&,`+"`"+`]{8,})`, convincing,
 		`password passwd passphrase secret token api_key api-key apikey access_key access-key accesskey secret_key secret-key private_key private-key auth_key auth-key`),
+}
+
+func init() {
+	cuts := map[string]string{
+		"authorization": `^(?i:authorization["'\\]*\s*[:=]\s*["'\\]*(?:(?:bearer|basic|token|bot|digest|apikey|negotiate)\s+)?[^\s"'\\,;\[\]<>]*…)`,
+		"url-password":  `^://[^\s:/@"'<>]{0,100}:[^\s/@"'<>\[\]]*[^\s/@"'<>\[\]0-9…][^\s/@"'<>\[\]…]*…`,
+		"password":      `^(?i:[a-z_-]+["'\\]*[:=]["'\\]*[^\s"'\\$<>{}()\[\]*%|;&…]+…)`,
+	}
+	for i := range rules {
+		if c, ok := cuts[rules[i].kind]; ok {
+			rules[i].cut = regexp.MustCompile(c)
+		}
+	}
 }
 
 var secretName = regexp.MustCompile(`(?i)(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key|authorization)$`)
@@ -99,6 +116,15 @@ func named(key string) string {
 // literal tells a value from a variable, a placeholder and an example of a form.
 func literal(s string) bool {
 	return !strings.ContainsAny(s[:1], "$<{*%(") && !strings.Contains(s, "${") && strings.Trim(s, "xX*.…-") != ""
+}
+
+// credential is what stands behind Authorization, if it is not the scheme alone.
+func credential(s string) bool {
+	switch strings.ToLower(s) {
+	case "bearer", "digest", "apikey", "negotiate":
+		return false
+	}
+	return literal(s)
 }
 
 // mixed tells what looks like a key from words: letters and digits.
