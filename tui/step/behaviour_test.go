@@ -6,9 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"refbox/engine/event"
 	"refbox/engine/recording"
 	"refbox/engine/transcript"
 	"refbox/recordings"
@@ -479,4 +481,85 @@ func TestLooksWhereNothingIsTold(t *testing.T) {
 	<-told
 	stop()
 	<-done
+}
+
+func TestClick(t *testing.T) {
+	x := opened(t, demo(t), 120, 33)
+	x.step.Click(x, 5, 1+demoEdit)
+	x.settle()
+	x.at(demoEdit)
+	x.step.Click(x, 100, 10)
+	if !x.step.detail {
+		t.Error("a click does not lead to the page")
+	}
+	x.step.Click(x, 5, 31) // the totals
+	x.at(demoEdit)
+}
+
+// A live heat: actions and milestones come as they happen.
+func TestLiveSeat(t *testing.T) {
+	var clock atomic.Uint64
+	dir := filepath.Join(t.TempDir(), "heat")
+	began := time.Date(2026, 5, 4, 10, 0, 0, 0, time.UTC)
+	w, err := recording.Create(dir, recording.Start{
+		Match: recording.Match{ControllerVersion: "test", ArenaID: "demo", ArenaMode: "buildrace", StartedAt: &began}, Seed: []byte("0123456789abcdef"), Clock: clock.Load,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	add := func(ms uint64, bodies ...event.Body) {
+		t.Helper()
+		clock.Store(ms)
+		for _, b := range bodies {
+			if _, err := w.Append(ms, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	act := func(ms, number uint64, command string) {
+		exit := 0
+		add(ms, event.AgentActionStarted{Territory: "one", Agent: "a", Action: number, Channel: "exec", Machine: "main", Command: command})
+		add(ms+100, event.AgentActionFinished{Territory: "one", Agent: "a", Action: number, Exit: &exit, TookMS: 100, Output: "ok\n", Bytes: 3})
+	}
+	add(0, event.MatchStateChanged{From: "preparing", To: "running"}, event.TerritoryRegistered{Territory: "one", Class: "builder", Agent: "a"})
+	rec, err := recording.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	x, _ := seatOf(t, rec, "one")
+	x.shows("no step yet")
+	x.press("G")
+	until := func(words string) {
+		t.Helper()
+		late := time.NewTimer(10 * time.Second)
+		defer late.Stop()
+		for !strings.Contains(x.text(), words) {
+			select {
+			case <-x.s.Feed():
+			case <-time.After(50 * time.Millisecond):
+			case <-late.C:
+				t.Fatalf("%q does not come:\n%s", words, x.text())
+			}
+			if _, err := rec.Refresh(); err != nil { // as the heat's own screen does
+				t.Fatal(err)
+			}
+			x.s.Advance(time.Time{})
+		}
+	}
+	act(1000, 1, "systemctl mask old")
+	until("systemctl mask old")
+	add(2000, event.MilestonePassed{Territory: "one", Milestone: "fenced", Points: 30})
+	act(3000, 2, "systemctl start new")
+	until("milestone fenced passed, 30")
+	until("systemctl start new")
+	x.settle()
+	rows := x.step.track().rows
+	if len(rows) != 3 || rows[0] < 0 || rows[1] >= 0 || rows[2] < 0 {
+		t.Errorf("rows %v", rows)
+	}
+	if x.step.track().sel != 2 {
+		t.Errorf("not at the newest: row %d", x.step.track().sel)
+	}
 }

@@ -2,6 +2,7 @@ package step
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ func (s *Screen) Draw(c canvas.Canvas) {
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
+	s.areas = s.areas[:0]
 	for i, d := range sides {
 		part, rest := r.CutLeft(r.W / (len(sides) - i))
 		r = rest
@@ -46,6 +48,7 @@ func split(r canvas.Rect) (list, page canvas.Rect) {
 func (s *Screen) drawSide(c canvas.Canvas, r canvas.Rect, t *track, lead, two bool, late <-chan time.Time) {
 	list, body := split(r)
 	rows := max(0, list.H-2-footRows(list))
+	s.areas = append(s.areas, area{slices.IndexFunc(s.sides, func(d *side) bool { return d.top() == t }), list, body})
 	t.scroll(rows)
 	if lead {
 		s.listH, s.pageH = rows, max(0, body.H-2)
@@ -230,7 +233,7 @@ func (s *Screen) drawList(c canvas.Canvas, r canvas.Rect, t *track, lead, two bo
 		switch {
 		case !t.filter.empty():
 			words = "no step passes the filter: " + t.filter.String()
-		case t.tr.Complete():
+		case t.tr.Complete() && t.grew == nil:
 			words = "nothing was recorded"
 		}
 		in.PutFit(1, 0, w-2, words, canvas.Fg(canvas.Dim))

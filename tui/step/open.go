@@ -1,12 +1,14 @@
 package step
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -221,7 +223,7 @@ func (s *Screen) openSeat(territory string) (*track, error) {
 		return t, nil
 	}
 	seat := rec.World(rec.Len()).Seat(territory)
-	if seat == nil || seat.Actions.Len() == 0 {
+	if seat == nil || seat.Actions.Len() == 0 && !rec.Live() {
 		return nil, errors.Join(failed, fmt.Errorf("%s has no transcript, and no action of it was observed", text.Line(territory)))
 	}
 	tr, err := openLog(rec)
@@ -236,9 +238,24 @@ func (s *Screen) openSeat(territory string) (*track, error) {
 		if h.Kind != transcript.ToolCall {
 			return ""
 		}
-		return sessions[h.Pos+1]
+		return t.sessions[h.Pos+1]
 	}
+	t.sessions = sessions
 	return t, nil
+}
+
+// heatNews takes over what a live heat has of a seat since: milestones, sessions.
+func (t *track) heatNews(rec *recording.Recording) {
+	n := rec.Len()
+	if t.territory == "" || n == t.heatFor || !rec.Live() && t.heatFor > 0 {
+		return
+	}
+	t.heatFor = n
+	marks, sessions := marksOf(rec, t.territory)
+	t.sessions = sessions
+	if !slices.Equal(marks, t.marks) {
+		t.setMarks(marks)
+	}
 }
 
 // placeByDay places a transcript with times of day on a heat whose start is known.
@@ -271,7 +288,9 @@ func marksOf(rec *recording.Recording, territory string) (marks []mark, sessions
 			sessions[int(a.Number)] = a.Session
 		}
 	}
-	return append(marks, milestones(seat)...), sessions
+	marks = milestones(seat)
+	slices.SortStableFunc(marks, func(a, b mark) int { return cmp.Compare(a.ms, b.ms) })
+	return marks, sessions
 }
 
 func milestones(seat *world.Seat) []mark {

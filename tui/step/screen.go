@@ -48,8 +48,32 @@ type Screen struct {
 	seekUp  bool    // the page is to be scrolled to them
 	notice  string
 	later   atomic.Value // string: a notice from beside
-	pageH   int          // rows of the lead's page, as last drawn
+	areas   []area
+	pageH   int // rows of the lead's page, as last drawn
 	listH   int
+}
+
+// area is where a side was drawn last.
+type area struct {
+	side       int
+	list, page canvas.Rect
+}
+
+// Click implements view.Clicker.
+func (s *Screen) Click(_ view.Host, x, y int) tea.Cmd {
+	for _, a := range s.areas {
+		switch {
+		case a.list.Contains(x, y):
+			s.lead, s.detail = a.side, false
+			t := s.track()
+			if row := t.top + y - a.list.Y - 1; y > a.list.Y && y < a.list.Y+a.list.H-1-footRows(a.list) && row < len(t.rows) {
+				s.move(func(t *track) { t.choose(row) })
+			}
+		case a.page.Contains(x, y):
+			s.lead, s.detail = a.side, true
+		}
+	}
+	return nil
 }
 
 // side is one seat's way in: its transcript, and on top of it the sub-agents that
@@ -60,7 +84,10 @@ type side struct {
 
 func (s *side) top() *track { return s.stack[len(s.stack)-1] }
 
-var _ view.Screen = (*Screen)(nil)
+var (
+	_ view.Screen  = (*Screen)(nil)
+	_ view.Clicker = (*Screen)(nil)
+)
 
 const (
 	frameTime = 50 * time.Millisecond
@@ -117,11 +144,14 @@ func (s *Screen) Crumbs() []string {
 // Status implements view.Screen.
 func (s *Screen) Status(c canvas.Canvas) {
 	t := s.track()
-	x := 0
+	x, at := 0, "milestone"
 	if h, ok := t.chosen(); ok {
-		x = c.Put(x, 0, fmt.Sprintf("#%d", h.Index), canvas.Fg(canvas.Title).With(canvas.Bold)) + 1
+		at = fmt.Sprintf("#%d", h.Index)
 	}
-	x = c.Put(x, 0, "of "+plural(t.tr.Len(), "step"), canvas.Fg(canvas.Dim)) + 2
+	if len(t.rows) > 0 {
+		x = c.Put(x, 0, at, canvas.Fg(canvas.Title).With(canvas.Bold)) + 1
+	}
+	x = c.Put(x, 0, "of "+plural(len(t.rows)-len(t.over), "step"), canvas.Fg(canvas.Dim)) + 2
 	if !t.tr.Complete() {
 		r := t.tr.Integrity()
 		x = c.Put(x, 0, fmt.Sprintf("reading %d %%", 100*r.Bytes/max(1, r.Size)), canvas.Fg(canvas.Accent)) + 2
@@ -163,6 +193,9 @@ func (s *Screen) Advance(time.Time) time.Duration {
 	}
 	for _, d := range s.sides {
 		t := d.top()
+		if s.seat != nil {
+			t.heatNews(s.seat.Recording)
+		}
 		if t.build() {
 			sooner(frameTime)
 		}

@@ -1,7 +1,6 @@
 package step
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -32,6 +31,8 @@ type track struct {
 	acts  bool   // of a heat's log only what the seat itself did
 	// territory is the seat's, in a heat.
 	territory string
+	heatFor   int            // events of the heat that marks and sessions are of
+	sessions  map[int]string // recorded ones, by the action's number
 	// zero is the common clock's time when the record's is 0, give or take slack.
 	zero, slack int64
 	placed      bool   // zero is known
@@ -319,9 +320,8 @@ func (t *track) timed() bool {
 	return c != transcript.NoClock
 }
 
-// setMarks takes over the milestones of a heat.
+// setMarks takes over the milestones of a heat, by their time.
 func (t *track) setMarks(marks []mark) {
-	slices.SortStableFunc(marks, func(a, b mark) int { return cmp.Compare(a.ms, b.ms) })
 	t.marks = marks
 	t.rebuild(t.value())
 }
