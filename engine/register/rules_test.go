@@ -319,6 +319,24 @@ func TestRules(t *testing.T) {
 		{"nor may a restore", func(c *change) {
 			c.app().Restore.Drills = []Drill{{Date: "2026-09-02", Outcome: Pass, MeasuredMinutes: ptr(60.1)}}
 		}, "finding restore-exceeds-rto app-db", "The last restore of Application database took 60.1m; the objective is 1h."},
+		{"a planned copy leaves nothing unencrypted", func(c *change) { c.copy("app-db-bucket").Encrypted = false }, "finding copy-leaves-unencrypted app-db", ""},
+		{"a running one does", func(c *change) { x := c.copy("app-db-bucket"); x.Encrypted, x.Status = false, Running }, "finding copy-leaves-unencrypted app-db", "app-db-bucket leaves home for offsite unencrypted."},
+		{"a drain of the last day is fresh", func(c *change) { withQueue(c); c.store("journal").LocalFirst.DrainVerifiedOn = ptr(Date("2026-09-02")) }, "finding drain-verification-stale journal", ""},
+		{"and of the day before is not", func(c *change) { withQueue(c); c.store("journal").LocalFirst.DrainVerifiedOn = ptr(Date("2026-09-01")) }, "finding drain-verification-stale journal",
+			"Journal last drained after a disconnect on 2026-09-01, 91 days ago; policy wants 90."},
+		{"a gate as old as it may be", func(c *change) {
+			c.migration("m-001").BackupGate = ptr("app-db-dump")
+			c.estate.CopyAgeMinutes = Keyed[float64]{{"app-db-dump", 1440}}
+		}, "finding migration-gate-stale app-db", ""},
+		{"a gate of unknown age", func(c *change) { c.migration("m-001").BackupGate = ptr("app-db-dump") }, "finding migration-gate-stale app-db", ""},
+		{"a migration that hurts no running replica", func(c *change) { c.migration("m-001").ReplicaSafe = false; c.copy("app-db-replica").Status = Planned }, "finding migration-not-replica-safe app-db", ""},
+		{"a rollback may lose its objective", func(c *change) { c.migration("m-001").Rollback.MaxDataLossMinutes = 15 }, "finding migration-rollback-exceeds-rpo app-db", ""},
+		{"and no more", func(c *change) { c.migration("m-001").Rollback.MaxDataLossMinutes = 15.1 }, "finding migration-rollback-exceeds-rpo app-db",
+			"The rollback for \"Add an owner to each task\" loses up to 15.1m; the objective is 15m."},
+		{"a queue drains its own changes", func(c *change) {
+			withQueue(c)
+			c.doc.Migrations = append(c.doc.Migrations, Migration{ID: "m-002", Name: "Shrink", Store: "journal", Style: Destructive, ReplicaSafe: true, Rollback: Rollback{Method: RollForward}})
+		}, "finding migration-not-drained journal", "\"Shrink\" does not drain journal first."},
 		{"an acceptance on its last day holds", func(c *change) { c.on = "2027-06-01"; acceptCopies(c) }, "count accepted", "1"},
 		{"and the day after does not", func(c *change) { c.on = "2027-06-02"; acceptCopies(c) }, "count accepted", "0"},
 		{"an acceptance is of a store", func(c *change) {
