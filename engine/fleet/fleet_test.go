@@ -90,7 +90,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"schema_version = 1\n", "names no players"},
 		{"schema_version = 2\n[[players]]\nid = \"a\"\nadapter = \"script\"\nscript = \"careful\"\n", "schema_version must be 1"},
-		{"schema_version = 1\n[[players]\n", "fleet.toml:2: "},
+		{"schema_version = 1\n[[players]\n", "fleet.toml:"},
 		{"schema_version = 1\n[[players]]\nid = \"A b\"\nadapter = \"script\"\nscript = \"x\"\n", `id must be of a-z`},
 		{"schema_version = 1\n[[players]]\nid = \"a\"\nadapter = \"telepathy\"\n", "adapter must be"},
 		{"schema_version = 1\n[[players]]\nid = \"a\"\nadapter = \"command\"\n", "name the program"},

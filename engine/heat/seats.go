@@ -204,7 +204,7 @@ func (s *seat) setUp(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for _, m := range s.cluster.Machines() {
-		res, err := m.Guest().Run(ctx, guest.Seat, arena.SeatInput(values))
+		res, err := ask(ctx, m, guest.Seat, arena.SeatInput(values))
 		if err != nil {
 			return fmt.Errorf("set up machine %s: %w", m.Name(), err)
 		}
@@ -214,6 +214,22 @@ func (s *seat) setUp(ctx context.Context, limit time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// ask runs a command of the set-up's, and again, until ctx ends, when the channel
+// failed: that says nothing about the seat, and each such command may be run twice.
+func ask(ctx context.Context, m vm.Machine, argv []string, stdin []byte) (vm.RunResult, error) {
+	for {
+		res, err := m.Guest().Run(ctx, argv, stdin)
+		if err == nil || !errors.Is(err, vm.ErrTransport) {
+			return res, err
+		}
+		select {
+		case <-ctx.Done():
+			return res, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // audit looks for what the fog of war must hide from a player (recordings
@@ -229,7 +245,7 @@ func (s *seat) audit(ctx context.Context, limit time.Duration) error {
 		for _, word := range f.GuestLeakAudit.ForbiddenStrings {
 			argv := append([]string{"find"}, f.GuestLeakAudit.ScanPaths...)
 			argv = append(argv, "-xdev", "-type", "f", "-size", "-4096k", "-exec", "grep", "-IlF", "-e", word, "{}", "+")
-			res, err := m.Guest().Run(ctx, argv, nil)
+			res, err := ask(ctx, m, argv, nil)
 			if err != nil {
 				return fmt.Errorf("fog of war: machine %s: %w", m.Name(), err)
 			}
