@@ -18,6 +18,7 @@ type Explanation struct {
 	Territory string        `json:"territory"`
 	Agent     string        `json:"agent"`
 	Outcome   world.Outcome `json:"outcome"`
+	Ending    Ending        `json:"ending"` // of its player
 	Headline  string        `json:"headline"`
 	Lines     []Line        `json:"lines"`
 }
@@ -114,6 +115,7 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 		}
 		e.addNo(*a.EndedMS, Agent, "agent %s: %s%s", a.ID, *a.TerminalState, note)
 	}
+	e.Ending = e.endingOf(w, s)
 	if w.FinishedMS != nil && w.FinishReason != nil {
 		who := "nobody won"
 		if w.Winner != nil {
