@@ -119,20 +119,9 @@ func (r *reading) fileTool(a Action, tool, text string, writes bool) {
 		}
 	}
 	if p == "" { // a patch names its files itself
-		for _, line := range strings.Split(text, "\n") {
-			for _, mark := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/", "+++ /"} {
-				name, ok := strings.CutPrefix(line, mark)
-				if !ok {
-					continue
-				}
-				sort := FileWritten
-				if strings.Contains(mark, "Delete") {
-					sort = FileRemoved
-				}
-				at := strings.Index(text, line)
-				r.note(sort, join(unknown, strings.TrimSpace(name)), a.Tool, Span{at, at + len(line)}, "")
-			}
-		}
+		patched(text, func(sort Sort, name string, start, end int) {
+			r.note(sort, join(unknown, name), a.Tool, Span{start, end}, "")
+		})
 		if len(r.effects) == 0 {
 			r.note(FileWritten, unknown, a.Tool, all, "")
 		}

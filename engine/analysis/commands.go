@@ -42,7 +42,7 @@ func init() {
 		"rm": removed(""), "rmdir": removed(""), "unlink": removed(""), "shred": removed("ns"),
 		"chmod": attributes, "chown": attributes, "chgrp": attributes, "chattr": attributes, "setfacl": attributes, "chcon": attributes,
 		"setcap": attributes, "cp": copied, "mv": copied, "install": installFiles, "ln": copied, "rsync": copied, "scp": copied,
-		"sed": sed, "dd": dd, "patch": patch, "ed": firstOnly(FileWritten, "p"), "ex": firstOnly(FileWritten, "c"),
+		"sed": sed, "dd": dd, "patch": patch, "apply_patch": applyPatch, "applypatch": applyPatch, "ed": firstOnly(FileWritten, "p"), "ex": firstOnly(FileWritten, "c"),
 		"create": editor, "str_replace_editor": editor,
 		"tar": tar, "unzip": extract("d"), "cpio": extract("D"), "bsdtar": tar, "gzip": written("S"), "gunzip": written("S"), "bzip2": written(""),
 		"xz": written("T"), "zstd": written("T"), "zip": firstOnly(FileWritten, "P"), "sort": outputOption("o", "output"), "split": ignore,

@@ -71,6 +71,49 @@ func patch(c *call) {
 	}
 }
 
+// applyPatch judges a harness's command that takes a patch which names its files
+// itself, as an argument or on standard input.
+func applyPatch(c *call) {
+	src := c.stdin
+	if len(c.args) > 0 {
+		src = &c.args[0].code
+	}
+	if src == nil || !patched(src.text, func(sort Sort, name string, start, end int) {
+		c.note(sort, c.resolve(name), c.by(), src.span(start, end))
+	}) {
+		c.add(FileWritten, c.resolve(unknown))
+	}
+}
+
+// patched finds the files that a patch names, and where; false when there are none.
+func patched(text string, found func(sort Sort, name string, start, end int)) bool {
+	at, any := 0, false
+	for _, line := range strings.SplitAfter(text, "\n") {
+		start := at
+		at += len(line)
+		line = strings.TrimRight(line, "\r\n")
+		for _, mark := range []string{"*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/", "+++ /"} {
+			name, ok := strings.CutPrefix(line, mark)
+			if !ok {
+				continue
+			}
+			if mark == "+++ /" {
+				if name == "dev/null" {
+					continue
+				}
+				name = "/" + name
+			}
+			sort := FileWritten
+			if mark == "*** Delete File: " {
+				sort = FileRemoved
+			}
+			found(sort, strings.TrimSpace(name), start, start+len(line))
+			any = true
+		}
+	}
+	return any
+}
+
 func tar(c *call) {
 	mode, file, dir := "", "", c.env.cwd
 	for i, a := range c.args {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+
+	"refbox/engine/transcript"
 )
 
 // want is what a command must be and must show; effects as "sort target".
@@ -260,6 +262,8 @@ func TestTools(t *testing.T) {
 		{Action{Tool: "write_file", Input: []byte(`{"path":"/opt/x","content":"systemctl reboot"}`), Success: true}, Mutation, "/opt/x"},
 		{Action{Tool: "write", Input: []byte(`{"filePath":"/tmp/x","content":"a"}`), Success: true}, Discovery, "/tmp/x"},
 		{Action{Tool: "read", Input: []byte(`{"filePath":"/opt/x"}`), Success: true}, Discovery, ""},
+		{Action{Tool: "shell", Class: transcript.Shell, Command: "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: /etc/a.conf\n+x\n*** End Patch\nEOF", Success: true}, Mutation, "/etc/a.conf"},
+		{Action{Tool: "shell", Class: transcript.Shell, Command: "apply_patch '*** Begin Patch\n*** Delete File: /etc/a.conf\n*** End Patch'", Success: true}, Mutation, "/etc/a.conf"},
 		{Action{Tool: "apply_patch", Input: []byte(`{"command":"*** Begin Patch\n*** Update File: /etc/a.conf\n+x\n*** End Patch"}`), Success: true}, Mutation, "/etc/a.conf"},
 		{Action{Tool: "str_replace_editor", Input: []byte(`{"command":"view","path":"/opt/x"}`), Success: true}, Discovery, ""},
 		{Action{Tool: "str_replace_editor", Input: []byte(`{"command":"create","path":"/opt/x","file_text":"a"}`), Success: true}, Mutation, "/opt/x"},
