@@ -147,6 +147,9 @@ func (s *helpScreen) drawLegend(c canvas.Canvas) int {
 		{'▲', canvas.Fg(canvas.Focus), "the playhead"},
 		{'○', canvas.Fg(canvas.Text), "below a lane: a pass of the heat behind, −1.5 s: sooner than it"},
 		{'$', canvas.Fg(canvas.Accent), "a command   ▸ a session   ⇅ files   → a forward"},
+		{'✎', canvas.Fg(canvas.Warn), "a mutation   ↻ lifecycle   ≡ validation   ◦ discovery"},
+		{'»', canvas.Fg(canvas.Accent), "the user says   « the agent says   ≈ its reasoning"},
+		{'≠', canvas.Fg(canvas.Warn), "the reference judged otherwise   ⚠ has findings"},
 	} {
 		c.Set(2, y, l.sign, l.st)
 		c.PutFit(4, y, w-5, l.word, canvas.Fg(canvas.Text))
