@@ -69,7 +69,7 @@ Without a command it opens the lobby.`,
 	})
 	root.AddCommand(
 		newRun(a), newWatch(a), newReplay(a), newWhy(a), newVerify(a),
-		newLs(a), newStep(a), newAnalyze(a), newExport(a), newDoctor(a), newImage(a), newArena(a), newRegister(a), newSeason(a), newFleet(a), newVersion(a),
+		newLs(a), newStep(a), newAnalyze(a), newExport(a), newDoctor(a), newImage(a), newArena(a), newRegister(a), newSeason(a), newSeries(a), newBenchmark(a), newFleet(a), newVersion(a),
 	)
 	return root
 }

@@ -57,7 +57,15 @@ it cannot be made since something is missing. Only what is broken exits 1.`,
 func printAudit(a *app, rep *season.Audit) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "season %s, week %s: %s; rules: %s\n", text.Line(rep.SeasonID), text.Line(rep.Week), strings.Join(rep.Documents, ", "), rep.RuleSet)
-	checks := slices.Clone(rep.Checks)
+	printChecks(&b, rep.Checks)
+	fmt.Fprintf(&b, "%s: %s, %s, %d not checkable\n", map[bool]string{true: "broken", false: "holds"}[rep.Count(season.Broken) > 0],
+		count(rep.Count(season.Broken), "break"), count(rep.Count(season.Note), "note"), rep.Count(season.Unchecked))
+	_, err := a.out.Write([]byte(b.String()))
+	return err
+}
+
+func printChecks(b *strings.Builder, checks []season.Check) {
+	checks = slices.Clone(checks)
 	// What is broken must not drown in what is only odd.
 	slices.SortStableFunc(checks, func(x, y season.Check) int { return cmp.Compare(broken(y), broken(x)) })
 	for _, c := range checks {
@@ -69,23 +77,19 @@ func printAudit(a *app, rep *season.Audit) error {
 		if c.Where != "" {
 			where = c.Where + ": "
 		}
-		fmt.Fprintf(&b, "%-6s %-2s  %s\n", word, c.Code, text.Line(where+c.Text))
+		fmt.Fprintf(b, "%-6s %-2s  %s\n", word, c.Code, text.Line(where+c.Text))
 		if c.Verdict == season.Broken {
-			fmt.Fprintf(&b, "             should be %s\n             is        %s\n", cmp.Or(text.Line(c.Want), `""`), cmp.Or(text.Line(c.Got), `""`))
+			fmt.Fprintf(b, "             should be %s\n             is        %s\n", cmp.Or(text.Line(c.Want), `""`), cmp.Or(text.Line(c.Got), `""`))
 		}
 		if c.Missing != "" {
-			fmt.Fprintf(&b, "             not checkable, missing: %s\n", text.Line(c.Missing))
+			fmt.Fprintf(b, "             not checkable, missing: %s\n", text.Line(c.Missing))
 		}
 		if len(c.Fields) > 0 {
 			for _, line := range text.Wrap(strings.Join(c.Fields, ", "), 100) {
-				fmt.Fprintf(&b, "               %s\n", line)
+				fmt.Fprintf(b, "               %s\n", line)
 			}
 		}
 	}
-	fmt.Fprintf(&b, "%s: %s, %s, %d not checkable\n", map[bool]string{true: "broken", false: "holds"}[rep.Count(season.Broken) > 0],
-		count(rep.Count(season.Broken), "break"), count(rep.Count(season.Note), "note"), rep.Count(season.Unchecked))
-	_, err := a.out.Write([]byte(b.String()))
-	return err
 }
 
 func broken(c season.Check) int {

@@ -111,6 +111,9 @@ func mutations(v reflect.Value, path, pattern string, try func(leaf)) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+			if name == "-" {
+				continue
+			}
 			sep := "."
 			if path == "" {
 				sep = ""

@@ -133,7 +133,7 @@ func ReadManifest(file string) (*Manifest, error) {
 		if e.ReasoningEffort != nil {
 			effort = *e.ReasoningEffort
 		}
-		m.Fleet = append(m.Fleet, Entrant{e.ID, e.Model, e.Adapter, effort})
+		m.Fleet = append(m.Fleet, Entrant{ID: e.ID, Model: e.Model, Adapter: e.Adapter, ReasoningEffort: effort})
 	}
 	switch {
 	case (f.Pool != nil) == (len(f.Fleet) > 0):
@@ -285,7 +285,7 @@ func readPool(file, provider string) (fleet []Entrant, sha string, err error) {
 		case provider == "opencode-go" && (r.Definition == nil || r.Definition.ID != r.Model):
 			fault("an eligible route needs a definition whose id is %s", r.Model)
 		case r.Listed:
-			fleet = append(fleet, Entrant{m.ID, p.prefix + r.Model, p.adapter, r.ReasoningEffort})
+			fleet = append(fleet, Entrant{ID: m.ID, Model: p.prefix + r.Model, Adapter: p.adapter, ReasoningEffort: r.ReasoningEffort})
 		}
 	}
 	slices.SortFunc(fleet, func(a, b Entrant) int { return strings.Compare(a.ID, b.ID) })

@@ -24,6 +24,9 @@ type Entrant struct {
 	Model           string `json:"model"`
 	Adapter         string `json:"adapter"`
 	ReasoningEffort string `json:"reasoning_effort"`
+	// Script is the package's file that adapter script plays, for an entrant that is
+	// an arena's own agent; never part of a document.
+	Script string `json:"-"`
 }
 
 // Rules are a season's own numbers.

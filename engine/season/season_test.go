@@ -212,7 +212,7 @@ func TestPool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Entrant{{"Big", "vercel/b/1", "claux", "max"}, {"arc", "vercel/a/1", "claux", "low"}, {"zed", "vercel/z/1", "claux", "high"}}
+	want := []Entrant{{"Big", "vercel/b/1", "claux", "max", ""}, {"arc", "vercel/a/1", "claux", "low", ""}, {"zed", "vercel/z/1", "claux", "high", ""}}
 	if diff := cmp.Diff(want, m.Fleet); diff != "" {
 		t.Error(diff)
 	}
@@ -239,7 +239,7 @@ func file(dir string) string { return filepath.Join(dir, "season.toml") }
 func TestEntropyCannotBeChosenAlone(t *testing.T) {
 	m := &Manifest{File: "s.toml", ID: "cup", Rules: Rules{UnavailableReplays: 1}}
 	for i := range 9 {
-		m.Fleet = append(m.Fleet, Entrant{fmt.Sprint("e", i), "m", "a", "high"})
+		m.Fleet = append(m.Fleet, Entrant{ID: fmt.Sprint("e", i), Model: "m", Adapter: "a", ReasoningEffort: "high"})
 	}
 	arenas := []Arena{{ID: "x", Manifest: "x", CompatibilityKey: "k", Territories: []string{"t1", "t2", "t3"}}}
 	commit := func(who, nonce string) Contribution { return Contribution{who, Commit("cup", "w1", who, nonce), nonce} }
@@ -326,7 +326,7 @@ func TestBracketProperties(t *testing.T) {
 func BenchmarkDraw10000(b *testing.B) {
 	m := &Manifest{File: "s.toml", ID: "cup"}
 	for i := range 10_000 {
-		m.Fleet = append(m.Fleet, Entrant{fmt.Sprintf("e%05d", i), "m", "a", "high"})
+		m.Fleet = append(m.Fleet, Entrant{ID: fmt.Sprintf("e%05d", i), Model: "m", Adapter: "a", ReasoningEffort: "high"})
 	}
 	arenas := []Arena{{ID: "x", Territories: []string{"t1", "t2", "t3"}}}
 	secret := NewSecret()

@@ -192,6 +192,10 @@ func (e *Engine) seat(pkg *arena.Package, territory string, en season.Entrant) (
 		template = pkg.Manifest.Agents[0]
 	}
 	a.Budget = template.Budget
+	if en.Script != "" {
+		a.Script = &en.Script
+		return a, nil
+	}
 	if en.Adapter == arena.AdapterScript {
 		script := path.Clean("players/" + strings.TrimSuffix(en.Model, ".sh") + ".sh")
 		if !fs.ValidPath(script) || !strings.HasPrefix(script, "players/") {

@@ -41,8 +41,8 @@ type PlayerFigures struct {
 	// nil when it is of none.
 	CostMicroUSD *Interval `json:"cost_microusd"`
 	CostUnknown  int       `json:"cost_unknown"` // heats
-	// Failures are by what ended the session, of heats in which the player was not
-	// durable and was not merely outraced.
+	// Failures are by what ended the session, of heats that the player did not win, in
+	// which it was not durable and was not merely outraced.
 	Failures map[string]int `json:"failures"`
 	Outraced int            `json:"outraced"`
 }
@@ -104,6 +104,7 @@ func Compute(runs []Run) Figures {
 			case p.DurableMS != nil:
 				durable[id]++
 				times[id] = append(times[id], *p.DurableMS)
+			case r.won(p): // by points, when the time was over
 			case raced && p.FailureSource != "harness" && p.FailureSource != "provider":
 				pf.Outraced++
 			default:

@@ -78,7 +78,7 @@ func TestPublishedSeries(t *testing.T) {
 	}
 }
 
-// TestAPublishedOrderIsOurs: with heats made to say what the series sums up, its
+// TestAPublishedSeriesIsAggregatedEqually: with heats made to say what the series sums up, its
 // standings come out equal, the sums, the upper median and the order included.
 func TestAPublishedSeriesIsAggregatedEqually(t *testing.T) {
 	s, _ := published(t, "durable-job-queue-20260814-194238")
@@ -200,6 +200,17 @@ func TestBenchmarkOfRecordedHeats(t *testing.T) {
 	worse.Standings[0].MilestonePasses++
 	if len(broken(worse.Check(arenas))) == 0 {
 		t.Error("a changed number is not found")
+	}
+}
+
+func TestAWinnerIsNoFailure(t *testing.T) {
+	f := Compute([]Run{{Name: "h", Finished: true, Winner: "t1", Host: Host{PreparedMS: -1}, Players: []Player{
+		{Model: "a", Territory: "t1", FailureSource: "player"}, {Model: "b", Territory: "t2", FailureSource: "player"}, {Model: "c", Territory: "t3"}}}})
+	for _, p := range f.Players {
+		want := map[string]map[string]int{"a": {}, "b": {"player": 1}, "c": {"unknown": 1}}[p.Model]
+		if !reflect.DeepEqual(p.Failures, want) {
+			t.Errorf("%s: %v, want %v", p.Model, p.Failures, want)
+		}
 	}
 }
 

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"refbox/engine/season"
+	seasonrun "refbox/engine/season/run"
+	"refbox/engine/season/series"
+	"refbox/engine/text"
+)
+
+func newSeries(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "series",
+		Short: "Series: an arena's agents rotate through its seats",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usageError("series takes a command: run, check or figures\ntry: refbox series --help")
+		},
+	}
+	c.AddCommand(seriesRun(a), seriesCheck(a), figures(a))
+	return c
+}
+
+func seriesRun(a *app) *cobra.Command {
+	var o runOptions
+	var rounds int
+	c := &cobra.Command{
+		Use:   "run ARENA",
+		Short: "Run a series, or go on with it",
+		Long: `Runs an arena several times; in each round every agent sits one seat further.
+Goes on with a series that was stopped or killed. Another arena, number of rounds or
+compatibility key is refused.`,
+		Example: "  refbox series run primary-failover --output DIR",
+		Args:    exactArgs(1, "one arena"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if rounds < 0 || cmd.Flags().Changed("rounds") && rounds == 0 {
+				return usageError("--rounds is at least 1")
+			}
+			if o.output == "" {
+				return usageError("series run needs --output, the series' folder")
+			}
+			engine := &seasonrun.Engine{Version: version}
+			var err error
+			if engine.Runtime, engine.Disks, err = prepareRuntime(); err != nil {
+				return err
+			}
+			if engine.Driver, err = machines(cmd.Context(), a, o); err != nil {
+				return err
+			}
+			s, err := seasonrun.Series(cmd.Context(), seasonrun.SeriesConfig{Dir: o.output, Arena: args[0], Rounds: rounds, Engine: engine,
+				Report: func(round int, step string) { fmt.Fprintf(a.out, "round %d %s\n", round, step) }})
+			if err != nil {
+				return err
+			}
+			return printSeries(a, s)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.output, "output", "", "the series' folder")
+	f.IntVar(&rounds, "rounds", 0, "rounds (default: one for each seat)")
+	f.BoolVar(&o.yes, "yes", false, "don't ask before installing what is missing")
+	f.StringVar(&o.machines, "machines", "qemu", "qemu for real machines, sim for simulated ones")
+	return c
+}
+
+func printSeries(a *app, s *series.Series) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d of %d rounds\n", text.Line(s.ArenaID), s.RoundsCompleted, s.RoundsRequested)
+	for _, st := range s.Standings {
+		median, cost := "none durable", "cost unknown"
+		if st.MedianDurableMS != nil {
+			median = fmt.Sprintf("median %d.%03d s", *st.MedianDurableMS/1000, *st.MedianDurableMS%1000)
+		}
+		if st.CostMicroUSD != nil {
+			yes := true
+			cost = season.Money{MicroUSD: *st.CostMicroUSD, Complete: &yes}.String()
+		}
+		fmt.Fprintf(&b, "  %s  %d of %d won, %d durable, %s, %s\n", text.Pad(text.Line(st.Agent), 24), st.Wins, st.Appearances, st.DurableDeployments, median, cost)
+	}
+	_, err := a.out.Write([]byte(b.String()))
+	return err
+}
+
+// document reads a series' or benchmark's file, or the one of that name in a folder.
+func document(path, name string, into any) (dir string, err error) {
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", usageError("%w; name the folder of a run, or its %s", err, name)
+	}
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Dir(path)
+	if st.IsDir() {
+		dir, path = path, filepath.Join(path, name)
+	}
+	st, err = os.Stat(path)
+	if err != nil {
+		return "", brokenError(err)
+	}
+	if st.Size() > 64<<20 {
+		return "", brokenError(fmt.Errorf("%s has %d bytes; that is more than this can be", path, st.Size()))
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return "", brokenError(fmt.Errorf("%s: byte %d: %s", path, d.InputOffset(), text.Line(err.Error())))
+	}
+	return dir, nil
+}
+
+func seriesCheck(a *app) *cobra.Command {
+	var asJSON bool
+	var recordings string
+	c := &cobra.Command{
+		Use:     "check DIR|series.json",
+		Short:   "Recompute a series from itself and from its rounds' recordings",
+		Example: "  refbox series check DIR\n  refbox series check series.json --recordings DIR",
+		Args:    exactArgs(1, "one series"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var s series.Series
+			dir, err := document(args[0], "series.json", &s)
+			if err != nil {
+				return err
+			}
+			runs := map[int]series.Run{}
+			var list []series.Run
+			for i, r := range s.Rounds {
+				for _, d := range places(dir, recordings, r.Output) {
+					if run, err := series.ReadRun(cmd.Context(), d); err == nil {
+						runs[i+1] = run
+						list = append(list, run)
+						break
+					}
+				}
+			}
+			return checked(a, asJSON, text.Line(s.ArenaID), s.Check(runs), list)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&recordings, "recordings", "", "a folder with recordings called SERIES-round-NNN")
+	return c
+}
+
+// places are where a round's recording may be: in the series' folder, or published
+// under the series' name among others. Only the last part of what a document says
+// is used.
+func places(dir, recordings, output string) []string {
+	round := filepath.Base(output)
+	list := []string{filepath.Join(dir, round)}
+	if recordings != "" {
+		if abs, err := filepath.Abs(dir); err == nil {
+			list = append(list, filepath.Join(recordings, filepath.Base(abs)+"-"+round))
+		}
+		list = append(list, filepath.Join(recordings, filepath.Base(filepath.Dir(output))+"-"+round))
+	}
+	return list
+}
+
+// checked prints checks and our own figures, and turns breaks into an exit code.
+func checked(a *app, asJSON bool, what string, checks []season.Check, runs []series.Run) error {
+	rep := season.Audit{Checks: checks}
+	var f *series.Figures
+	if len(runs) > 0 {
+		figures := series.Compute(runs)
+		f = &figures
+	}
+	var err error
+	if asJSON {
+		err = writeJSON(a.out, struct {
+			Holds   bool            `json:"holds"`
+			Checks  []season.Check  `json:"checks"`
+			Figures *series.Figures `json:"figures,omitempty"`
+		}{rep.Count(season.Broken) == 0, checks, f})
+	} else {
+		var b strings.Builder
+		fmt.Fprintln(&b, what)
+		printChecks(&b, checks)
+		if f != nil {
+			b.WriteString("\nour figures\n")
+			printFigures(&b, f)
+		}
+		_, err = a.out.Write([]byte(b.String()))
+	}
+	if err == nil && rep.Count(season.Broken) > 0 {
+		return exitError{code: exitBroken}
+	}
+	return err
+}
+
+func figures(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "figures RECORDING...",
+		Short: "Our figures over any heats: in pairs, with intervals, what is unknown left unknown",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError("figures takes recordings\ntry: refbox series figures --help")
+			}
+			var runs []series.Run
+			for _, dir := range args {
+				r, err := series.ReadRun(cmd.Context(), dir)
+				if err != nil {
+					return brokenError(err)
+				}
+				runs = append(runs, r)
+			}
+			f := series.Compute(runs)
+			if asJSON {
+				return writeJSON(a.out, f)
+			}
+			var b strings.Builder
+			printFigures(&b, &f)
+			_, err := a.out.Write([]byte(b.String()))
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func printFigures(b *strings.Builder, f *series.Figures) {
+	share := func(i series.Interval) string {
+		return fmt.Sprintf("%.0f %% [%.0f, %.0f]", 100*i.Estimate, 100*i.Low, 100*i.High)
+	}
+	for _, p := range f.Players {
+		name := text.Line(strings.Trim(p.Model+" "+p.Adapter+" "+p.Effort, " "))
+		fmt.Fprintf(b, "  %s: %s, won %s, durable %s, outraced %d\n", name, count(p.Heats, "heat"), share(p.Won), share(p.Durable), p.Outraced)
+		if d := p.DurableMS; d != nil {
+			fmt.Fprintf(b, "    durable after %.1f s [%.1f, %.1f] (%s)\n", d.Estimate/1000, d.Low/1000, d.High/1000, d.How)
+		}
+		if c := p.CostMicroUSD; c != nil {
+			fmt.Fprintf(b, "    cost a heat $%.4f [%.4f, %.4f] (%s)", c.Estimate/1e6, c.Low/1e6, c.High/1e6, c.How)
+		} else {
+			b.WriteString("    cost unknown")
+		}
+		if p.CostUnknown > 0 {
+			fmt.Fprintf(b, ", unknown in %s", count(p.CostUnknown, "heat"))
+		}
+		b.WriteString("\n")
+		for _, source := range sortedKeys(p.Failures) {
+			fmt.Fprintf(b, "    failed by %s: %d\n", text.Line(source), p.Failures[source])
+		}
+	}
+	for _, p := range f.Pairs {
+		fmt.Fprintf(b, "  %s against %s: ahead %d, behind %d, even %d of %s; share %s\n", text.Line(p.A), text.Line(p.B), p.Ahead, p.Back, p.Even, count(p.Heats, "common heat"), share(p.Share))
+	}
+	for _, x := range f.Apart {
+		fmt.Fprintf(b, "  apart: %s: %s\n", text.Line(x.Heat), text.Line(x.Why))
+	}
+}
