@@ -238,3 +238,18 @@ func TestCellByPlace(t *testing.T) {
 		}
 	}
 }
+
+// A cell of which only the notes differ differs.
+func TestDiffSeesNotes(t *testing.T) {
+	before := small(t, func(*change) {})
+	after := small(t, func(c *change) { c.store("cache").Rebuild.Procedure = "Start it from the newest image." })
+	c := Diff(before, after)
+	if len(c.Cells) == 0 || len(c.Opened)+len(c.Closed)+len(c.Turned)+len(c.Points) > 0 {
+		t.Fatalf("%+v", c)
+	}
+	for _, x := range c.Cells {
+		if x.StoreID != "cache" || x.Before == nil || x.After == nil || x.Before.Outcome != x.After.Outcome || x.After.Notes[0] != "Start it from the newest image." {
+			t.Errorf("%+v", x)
+		}
+	}
+}
