@@ -107,12 +107,16 @@ func ReadDir(dir string) (Documents, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err == nil {
-			err = docs.add(data)
+		var odd []string
+		if err == nil && name == "draw.json" {
+			docs.Draw, docs.Digest, odd, err = ReadDraw(data)
+		} else if err == nil {
+			docs.Week, odd, err = ReadWeek(data)
 		}
 		if err != nil {
 			return docs, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
 		}
+		docs.Odd = append(docs.Odd, odd...)
 	}
 	if docs.Draw == nil && docs.Week == nil {
 		return docs, fmt.Errorf("%s: there is no draw.json and no week.json: %w", dir, ErrNeither)

@@ -145,7 +145,7 @@ func (docs Documents) View(playing func(output string) bool) View {
 				if h.State == "aborted" {
 					v.State = "aborted"
 				}
-				if at := slices.IndexFunc(r.Heats, func(x HeatView) bool { return x.Heat == h.Heat }); at >= 0 {
+				if at := h.Heat - 1; at >= 0 && at < len(r.Heats) && r.Heats[at].Heat == h.Heat {
 					r.Heats[at] = h
 				} else {
 					r.Heats = append(r.Heats, h)
