@@ -47,6 +47,10 @@ func (d *fakeDesk) Note(_ context.Context, author, text string) error {
 	return d.note("note %s: %s", author, text)
 }
 
+func (d *fakeDesk) Rule(_ context.Context, author string, r control.Ruling) error {
+	return d.note("%s %s: %s/%s %v: %s", r.Action, author, r.Territory, r.Milestone, r.By, r.Reason)
+}
+
 func (d *fakeDesk) Attach(_ context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {
 	if err := d.note("attach %s: %s/%s", author, territory, machine); err != nil {
 		return nil, err

@@ -92,6 +92,8 @@ func outcomeWord(o world.Outcome) string {
 		return "eliminated"
 	case world.OutcomeAborted:
 		return "aborted"
+	case world.OutcomeVoided:
+		return "voided"
 	}
 	return ""
 }

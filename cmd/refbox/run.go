@@ -185,9 +185,9 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 			cancel()
 		case err != nil:
 			fmt.Fprintln(a.err, "refbox: the screen ended: "+text.Block(err.Error()))
-			h.End(ctx, "refbox", "the screen failed") //nolint:errcheck // never fails
+			h.End(ctx, "refbox", "the screen failed") //nolint:errcheck // then it ends already
 		case choice.EndHeat:
-			h.End(ctx, author(), "ended at the screen") //nolint:errcheck // never fails
+			h.End(ctx, author(), "ended at the screen") //nolint:errcheck // then it ends already
 		default:
 			goesOn(a, rec, ended)
 		}
@@ -302,7 +302,7 @@ func heatEnd(ctx context.Context, a *app, dir string, res heat.Result, err error
 		printSummary(a, rec)
 		rec.Close()
 	}
-	if err == nil && res.Aborted {
+	if err == nil && (res.Aborted || res.Voided) {
 		return exitError{code: exitBroken}
 	}
 	return err

@@ -80,6 +80,14 @@ func (s distant) Note(ctx context.Context, author, text string) error {
 	return d.Note(ctx, author, text)
 }
 
+func (s distant) Rule(ctx context.Context, author string, r control.Ruling) error {
+	d, err := control.Dial(string(s))
+	if err != nil {
+		return err
+	}
+	return d.Rule(ctx, author, r)
+}
+
 func (s distant) Attach(ctx context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {
 	d, err := control.Dial(string(s))
 	if err != nil {

@@ -53,6 +53,7 @@ type Seat struct {
 	Login           Login
 	Brief           string        // path of the brief
 	Deadline        time.Time     // zero for none
+	Movable         bool          // the deadline may be put off: whoever calls Run ends ctx then
 	Dir             string        // for artefacts: the seat's folder in the recording
 	Private         string        // a folder of the seat's outside the recording, for credentials; removed after the heat
 	Drain           time.Duration // after the freeze, for late artefacts
@@ -179,7 +180,7 @@ const summaryLimit = 4 << 10
 // result.json into the seat's folder (none when Dir is empty). An error is
 // about writing; the result stands beside it.
 func Run(ctx context.Context, p Player, seat Seat, report Report) (Result, error) {
-	if !seat.Deadline.IsZero() {
+	if !seat.Deadline.IsZero() && !seat.Movable {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadline(ctx, seat.Deadline)
 		defer cancel()

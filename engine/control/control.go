@@ -17,6 +17,11 @@ type Desk interface {
 	// End finishes the heat as aborted: machines are ended after the log is
 	// closed properly. Reason and author go into the log.
 	End(ctx context.Context, author, reason string) error
+	// Rule does what a referee ruled, any Action but a note and an end; it returns
+	// when the ruling is in the log. The heat's referees are heard one after the
+	// other: a ruling that no longer applies is refused with the reason why, and
+	// then changes nothing.
+	Rule(ctx context.Context, author string, r Ruling) error
 	// Note adds a line to the log.
 	Note(ctx context.Context, author, text string) error
 	// Attach joins a machine's serial console: reads give what is printed from

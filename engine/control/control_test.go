@@ -63,6 +63,14 @@ func (d *desk) Note(ctx context.Context, author, text string) error {
 	return nil
 }
 
+func (d *desk) Rule(_ context.Context, author string, r Ruling) error {
+	if r.Action == Resume {
+		return errors.New("the heat is not paused")
+	}
+	d.log("%s %q %s/%s %v %q", r.Action, author, r.Territory, r.Milestone, r.By, r.Reason)
+	return nil
+}
+
 func (d *desk) Attach(_ context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {
 	if territory != "one" {
 		return nil, fmt.Errorf("no running seat is called %q", territory)
@@ -212,7 +220,65 @@ func TestBothWaysBehaveTheSame(t *testing.T) {
 			if got := d.said(); !strings.HasSuffix(got, `|attach bob one host|detach|end "ann" "enough"`) {
 				t.Fatal(got)
 			}
+			d.calls = nil
+			for _, r := range []Ruling{
+				{Action: Pause, Reason: "a\n\x1b[31m ü"}, {Action: Extend, By: 90 * time.Second, Reason: "b"}, {Action: Unavailable, Territory: "one", Reason: "c"},
+				{Action: Revoke, Territory: "one", Milestone: "m", Reason: "d"}, {Action: AddNote, Reason: "e"}, {Action: EndHeat, Reason: "f"},
+			} {
+				if err := Do(ctx, c, "ann", r); err != nil {
+					t.Errorf("%s: %v", r.Action, err)
+				}
+			}
+			if err := c.Rule(ctx, "bob", Ruling{Action: Resume, Reason: "x"}); err == nil || err.Error() != "the heat is not paused" {
+				t.Errorf("a refused ruling: %v", err)
+			}
+			want = `pause "ann" / 0s "a\n\x1b[31m ü"|extend "ann" / 1m30s "b"|unavailable "ann" one/ 0s "c"|revoke "ann" one/m 0s "d"|note "ann" "e"|end "ann" "f"`
+			if got := d.said(); got != want {
+				t.Errorf("\n%s\n%s", got, want)
+			}
 		})
+	}
+}
+
+func TestRulingsThatLackSomething(t *testing.T) {
+	d := &desk{}
+	_, socket := serveDesk(t, d)
+	for _, x := range []struct {
+		r    Ruling
+		want string
+	}{
+		{Ruling{Action: "dance", Reason: "x"}, "knows no"},
+		{Ruling{Action: Pause, Reason: " "}, "needs a reason"},
+		{Ruling{Action: AddNote}, "needs a text"},
+		{Ruling{Action: Restore, Reason: "x"}, "needs a seat"},
+		{Ruling{Action: Uphold, Territory: "one", Reason: "x"}, "needs a milestone"},
+		{Ruling{Action: Extend, Reason: "x"}, "put off by"},
+		{Ruling{Action: Extend, By: -time.Hour, Reason: "x"}, "put off by"},
+		{Ruling{Action: Extend, By: 25 * time.Hour, Reason: "x"}, "put off by"},
+	} {
+		if err := Do(t.Context(), d, "ann", x.r); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v: %v, want %q", x.r, err, x.want)
+		}
+		if x.r.Action == AddNote {
+			continue // has a call of its own
+		}
+		if err := (client{socket}).Rule(t.Context(), "ann", x.r); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%+v over the socket: %v, want %q", x.r, err, x.want)
+		}
+	}
+	if d.said() != "" {
+		t.Error(d.said())
+	}
+}
+
+func TestEveryActionIsDescribed(t *testing.T) {
+	for _, a := range []Action{Pause, Resume, Extend, Unavailable, Restore, Revoke, Uphold, AddNote, EndHeat, Void} {
+		if d, ok := Describe(a); !ok || d.Short == "" || d.Does == "" || d.Milestone && !d.Seat {
+			t.Errorf("%s: %+v", a, d)
+		}
+	}
+	if len(Actions()) != 10 {
+		t.Errorf("%d actions", len(Actions()))
 	}
 }
 

@@ -36,6 +36,11 @@ func (c client) Note(ctx context.Context, author, text string) error {
 	return c.do(ctx, request{Op: "note", Author: author, Text: text})
 }
 
+func (c client) Rule(ctx context.Context, author string, r Ruling) error {
+	return c.do(ctx, request{Op: "rule", Author: author, Text: r.Reason, Territory: r.Territory, Milestone: r.Milestone,
+		Action: r.Action, ByMS: r.By.Milliseconds()})
+}
+
 func (c client) Attach(ctx context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {
 	conn, in, granted, err := c.call(ctx, request{Op: "attach", Author: author, Territory: territory, Machine: machine})
 	if err != nil {

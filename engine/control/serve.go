@@ -21,11 +21,15 @@ import (
 // that was granted turns the connection into the console itself, both ways, until
 // either side closes.
 type request struct {
-	Op        string `json:"op"` // ping, end, note, attach
+	Op        string `json:"op"` // ping, end, note, attach, rule
 	Author    string `json:"author,omitempty"`
-	Text      string `json:"text,omitempty"` // of a note; the reason of an end
+	Text      string `json:"text,omitempty"` // of a note; the reason of an end or a ruling
 	Territory string `json:"territory,omitempty"`
 	Machine   string `json:"machine,omitempty"`
+	// Of a ruling.
+	Action    Action `json:"action,omitempty"`
+	Milestone string `json:"milestone,omitempty"`
+	ByMS      int64  `json:"by_ms,omitempty"`
 }
 
 type response struct {
@@ -189,6 +193,12 @@ func serve(ctx context.Context, conn *net.UnixConn, desk Desk) {
 		err = desk.End(ctx, r.Author, r.Text)
 	case "note":
 		err = desk.Note(ctx, r.Author, r.Text)
+	case "rule":
+		ruling := Ruling{Action: r.Action, Territory: r.Territory, Milestone: r.Milestone, Reason: r.Text,
+			By: time.Duration(min(max(r.ByMS, 0), MaxExtension.Milliseconds()+1)) * time.Millisecond}
+		if err = ruling.Check(); err == nil {
+			err = desk.Rule(ctx, r.Author, ruling)
+		}
 	default:
 		err = fmt.Errorf("the referee's desk knows no %.40q", r.Op)
 	}

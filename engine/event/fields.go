@@ -283,6 +283,7 @@ func (b *RefereeRuling) fields(c *codec) {
 	c.optID("milestone", &b.Milestone)
 	c.id("author", &b.Author)
 	c.text("reason", &b.Reason)
+	c.optUint("extend_ms", &b.ExtendMS)
 }
 
 func (b *OperatorNote) fields(c *codec) {

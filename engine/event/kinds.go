@@ -277,12 +277,16 @@ type (
 		// console showed. Of others, such as passwords, it says that they were.
 		Input string `json:"input"`
 	}
+	// RefereeRuling is a person's decision about the heat. What it changes is said
+	// with it, in the kinds that say so otherwise, or follows from the ruling alone:
+	// see the list of rulings.
 	RefereeRuling struct {
 		Ruling    string `json:"ruling"`
 		Territory string `json:"territory,omitempty"`
 		Milestone string `json:"milestone,omitempty"`
 		Author    string `json:"author"`
 		Reason    string `json:"reason"`
+		ExtendMS  uint64 `json:"extend_ms,omitempty"` // of limit_extended
 	}
 	OperatorNote struct {
 		Author string `json:"author"`
@@ -300,6 +304,17 @@ type (
 		Name string
 		Raw  json.RawMessage // the whole line, without the newline
 	}
+)
+
+// Rulings, and what each changes.
+const (
+	RulingEnded       = "heat_ended"        // the heat is aborted; match_state_changed and match_finished follow
+	RulingVoided      = "heat_voided"       // the heat counts for nobody and has no winner, whatever was or is decided
+	RulingExtended    = "limit_extended"    // the limit is extend_ms later
+	RulingUnavailable = "seat_unavailable"  // seat_unavailable and competitor_state_changed follow
+	RulingRestored    = "seat_restored"     // the seat is no longer unavailable; competitor_state_changed follows
+	RulingRevoked     = "milestone_revoked" // milestone_revoked follows; not evaluated again while that stands
+	RulingUpheld      = "milestone_upheld"  // milestone_passed follows, as it passed before it was revoked
 )
 
 // Kinds on the line.

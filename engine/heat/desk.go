@@ -24,11 +24,19 @@ const (
 // errNotRunning: the desk is open from Run to its return.
 var errNotRunning = errors.New("the heat is not running")
 
-// End ends the heat as aborted. Before Run it makes Run end at once.
+// End ends the heat as aborted. Before Run it makes Run end at once. A heat that
+// ends already is left to that, and the error says who ended it.
 func (h *Heat) End(_ context.Context, author, reason string) error {
+	return h.cut(ended{author: words(author), reason: words(reason)})
+}
+
+func (h *Heat) cut(e ended) error {
 	h.endMu.Lock()
 	defer h.endMu.Unlock()
-	e := ended{words(author), words(reason)}
+	if h.ended != nil {
+		return fmt.Errorf("the heat ends already: %w", *h.ended)
+	}
+	h.ended = &e
 	if h.end == nil {
 		h.early = &e
 		return nil

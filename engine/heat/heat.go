@@ -16,6 +16,7 @@
 package heat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,7 @@ type Progress struct {
 type Result struct {
 	Dir     string
 	Aborted bool
+	Voided  bool            // a referee ruled that it counts for nobody
 	Outcome referee.Outcome // valid unless Aborted
 	Notes   []arena.Note
 }
@@ -84,10 +86,15 @@ type Result struct {
 // outcome and an error.
 func Run(ctx context.Context, cfg Config) (Result, error) { return New(cfg).Run(ctx) }
 
-// ended is the cause of a heat that a person ended.
-type ended struct{ author, reason string }
+// ended is the cause of a heat that a person ended or voided.
+type ended struct{ author, reason, ruling string }
 
-func (e ended) Error() string { return fmt.Sprintf("ended by %s: %s", e.author, e.reason) }
+func (e ended) Error() string {
+	if e.ruling == event.RulingVoided {
+		return fmt.Sprintf("voided by %s: %s", e.author, e.reason)
+	}
+	return fmt.Sprintf("ended by %s: %s", e.author, e.reason)
+}
 
 // Heat is one heat. It is its own referee's desk. Run is called once.
 type Heat struct {
@@ -97,7 +104,7 @@ type Heat struct {
 	limits limits
 
 	rec      *recording.Writer
-	zero     atomic.Pointer[time.Time]
+	watch    stopwatch
 	begun    atomic.Bool // the log says that the heat runs, or is about to
 	mu       sync.Mutex  // of the log: groups of events are not interleaved
 	froze    *uint64
@@ -111,7 +118,11 @@ type Heat struct {
 	endMu sync.Mutex
 	end   context.CancelCauseFunc
 	early *ended // End was called before Run
+	ended *ended // and after
 	desks sync.WaitGroup
+
+	hearing chan struct{} // holds a token while a ruling is heard
+	paused  *paused       // belongs to whoever holds the token
 }
 
 var _ control.Desk = (*Heat)(nil)
@@ -121,27 +132,27 @@ func New(cfg Config) *Heat {
 	if cfg.Progress == nil {
 		cfg.Progress = func(Progress) {}
 	}
-	h := &Heat{cfg: cfg, secret: probe.NewSecret(), slow: 1, limits: seatLimits}
+	h := &Heat{cfg: cfg, secret: probe.NewSecret(), slow: 1, limits: seatLimits, hearing: make(chan struct{}, 1)}
 	if cfg.Secret != nil {
 		h.secret = *cfg.Secret
 	}
 	return h
 }
 
-// clock is the heat's clock: 0 until the race begins.
-func (h *Heat) clock() uint64 {
-	z := h.zero.Load()
-	if z == nil {
-		return 0
-	}
-	return uint64(time.Since(*z).Milliseconds())
-}
+// clock is the heat's clock, in ms: 0 until the race begins, and still while it is
+// paused.
+func (h *Heat) clock() uint64 { return h.watch.ms() }
 
 // Append writes events, one after the other, on one reading of the clock, which
 // stands still from match_finished on.
 func (h *Heat) Append(bodies ...event.Body) (uint64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.append(bodies...)
+}
+
+// append is Append while h.mu is held.
+func (h *Heat) append(bodies ...event.Body) (uint64, error) {
 	at := h.clock()
 	if h.froze != nil {
 		at = *h.froze
@@ -249,6 +260,7 @@ func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	h.end = nil
 	h.endMu.Unlock()
 	h.desks.Wait()
+	res.Voided = h.rec.World().Voided != nil
 	for _, s := range h.seats {
 		s.endConsoles()
 		s.hostile.close()
@@ -288,9 +300,8 @@ func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (re
 	}
 	race := referee.New(rules, probes, h, h.clock)
 	h.race.Store(race)
-	now := time.Now()
-	h.zero.Store(&now)
-	players := h.startPlayers(ctx, now.Add(rules.Duration))
+	h.watch.start()
+	players := h.startPlayers(ctx, time.Now().Add(rules.Duration), race.Expired())
 	out, err := race.Run(ctx)
 	if err != nil {
 		players.stop(err)
@@ -332,7 +343,7 @@ func (h *Heat) abort(ctx context.Context, cause error) {
 	var e ended
 	switch {
 	case errors.As(context.Cause(ctx), &e):
-		bodies = append(bodies, event.RefereeRuling{Ruling: "heat_ended", Author: e.author, Reason: e.reason})
+		bodies = append(bodies, event.RefereeRuling{Ruling: cmp.Or(e.ruling, event.RulingEnded), Author: e.author, Reason: e.reason})
 		reason = e.Error()
 	case errors.Is(context.Cause(ctx), context.Canceled):
 		reason = "operator interrupt"

@@ -239,8 +239,7 @@ func attacksBite(t *testing.T, d vm.Driver) {
 	if err := s.setUp(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now()
-	h.zero.Store(&now)
+	h.watch.start()
 	seat, err := probe.NewSeat(probe.Config{Territory: s.id(), ServicePort: 8080, Machines: s.cluster.Machines(), Secret: h.secret, Clock: h.clock})
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,9 @@ type playerEnd struct {
 	result agent.Result
 }
 
-func (h *Heat) startPlayers(ctx context.Context, deadline time.Time) *players {
+// startPlayers lets the players play until they are told to stop, as they are when
+// the limit has passed, wherever a referee put it. Deadline is where it stands now.
+func (h *Heat) startPlayers(ctx context.Context, deadline time.Time, expired <-chan struct{}) *players {
 	ctx, cancel := context.WithCancelCause(ctx)
 	p := &players{heat: h, cancel: cancel, ends: make(chan playerEnd, len(h.seats)), left: map[*seat]bool{}}
 	for _, s := range h.seats {
@@ -56,20 +58,25 @@ func (h *Heat) startPlayers(ctx context.Context, deadline time.Time) *players {
 			r := s.play(ctx, deadline)
 			p.mu.Lock()
 			frozen := p.frozen
-			// Whom the deadline ended is the drain's, though the freeze may come
-			// an instant later.
-			if !frozen && ctx.Err() == nil && time.Now().Before(deadline) {
+			if !frozen && ctx.Err() == nil {
 				s.finished(r) // before the outcome: it has its own clock
 				src := r.Status.Source()
 				p.sound = p.sound || (src != "harness" && src != "provider")
 				if p.playing--; p.playing == 0 && !p.sound {
-					h.stop(ended{"refbox", "no contest: no player could play, all their harnesses failed"})
+					h.stop(ended{author: "refbox", reason: "no contest: no player could play, all their harnesses failed"})
 				}
 			}
 			p.mu.Unlock()
 			p.ends <- playerEnd{s, r}
 		})
 	}
+	p.live.Go(func() {
+		select {
+		case <-expired:
+			p.stop(agent.ErrFrozen)
+		case <-ctx.Done():
+		}
+	})
 	return p
 }
 
@@ -89,7 +96,7 @@ func (s *seat) play(ctx context.Context, deadline time.Time) agent.Result {
 		may = agent.Budget{ResourceUnits: a.Budget.ResourceUnits, MaxCostMicroUSD: a.Budget.MaxCostMicroUSD}
 	}
 	r, err := agent.Run(ctx, s.player, agent.Seat{Territory: s.id(), Agent: a.ID, Model: a.Model, ReasoningEffort: a.ReasoningEffort,
-		Budget: may, Login: login, Brief: filepath.Join(dir, "brief.md"), Deadline: deadline, Dir: dir, Room: s.budget.take, Private: s.dir,
+		Budget: may, Login: login, Brief: filepath.Join(dir, "brief.md"), Deadline: deadline, Movable: true, Dir: dir, Room: s.budget.take, Private: s.dir,
 		Drain: s.heat.cfg.Package.Manifest.Drain(), Terminal: s.gateway.Terminal}, s)
 	s.hostile.saw(inResult, r.Hostile())
 	if err != nil {

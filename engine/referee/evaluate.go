@@ -215,6 +215,7 @@ func (s *seat) recheck(ctx context.Context, but string) string {
 		e := s.evidence(m, a, started)
 		e.Verdict, e.Category, e.Source, e.Reason = "revoked", f.Category, f.Source, f.Reason
 		path, sha := s.keep(g, m.ID+"-revoked", g.attempts, e)
+		g.revoked = p
 		delete(s.passed, m.ID)
 		g.eligible, g.refused = 0, max(g.refused, started)
 		s.race.append(event.MilestoneRevoked{Territory: s.id, Milestone: m.ID, Reason: f.Reason, Record: path, RecordSHA: sha})
@@ -277,10 +278,17 @@ func (s *seat) pass(m *Milestone, v verdict, e probe.Evidence) {
 	g := s.ladder[m.ID]
 	e.Verdict, e.Evidence, e.NotBeforeMS, e.HeldMS = "passed", v.evidence, &v.notBefore, &v.at
 	path, sha := s.keep(g, m.ID, g.attempts, e)
-	s.passed[m.ID] = &pass{instant: v.instant, points: m.Points, evidence: v.evidence}
-	nb, at := v.notBefore, v.at
-	bodies := []event.Body{event.MilestonePassed{Territory: s.id, Milestone: m.ID, Points: m.Points, Evidence: v.evidence,
-		Attempt: g.attempts, Record: path, RecordSHA: sha, NotBefore: &nb, HeldAt: &at}}
+	g.revoked = nil
+	s.hold(m.ID, &pass{instant: v.instant, points: m.Points, evidence: v.evidence, attempt: g.attempts, record: path, sha: sha})
+}
+
+// hold makes a milestone count, and with the last one the seat durable; because is
+// what the log says before.
+func (s *seat) hold(id string, p *pass, because ...event.Body) {
+	s.passed[id] = p
+	nb, at := p.notBefore, p.at
+	bodies := append(because, event.MilestonePassed{Territory: s.id, Milestone: id, Points: p.points, Evidence: p.evidence,
+		Attempt: p.attempt, Record: p.record, RecordSHA: p.sha, NotBefore: &nb, HeldAt: &at})
 	if last, ok := s.complete(); ok {
 		credit := min(s.account.credit(last.at), last.notBefore)
 		s.durable = &instant{notBefore: last.notBefore - credit, at: last.at - credit}
@@ -288,6 +296,9 @@ func (s *seat) pass(m *Milestone, v verdict, e probe.Evidence) {
 			event.DurableDeploymentCompleted{Territory: s.id, DurableAt: &s.durable.at, NotBefore: &s.durable.notBefore, AttackMS: credit})
 	}
 	s.race.append(bodies...)
+	if s.durable != nil && s.race.rules.StopOnFirstDurable {
+		s.race.won(s.durable.at)
+	}
 }
 
 // fail records a failure. A repeated one points to the first of its kind.

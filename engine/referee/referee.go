@@ -34,6 +34,10 @@
 //     passed its verifier.
 //   - Without stop_on_first_durable the race ends when every seat is durable or
 //     unavailable.
+//   - A referee's ruling about a seat takes hold between two checks. A seat ruled
+//     unavailable may be restored while another is in the race; a milestone revoked by
+//     ruling is not evaluated again until it is upheld, with the instant that it had.
+//   - While the race is held (Hold) no check begins.
 package referee
 
 import (
@@ -113,16 +117,26 @@ type Race struct {
 
 	freeze chan struct{} // closed: nothing new begins
 
-	mu     sync.Mutex
-	reason string // of the freeze
-	first  uint64 // the earliest durable seat's instant, ms; 0 for none
-	abort  context.CancelCauseFunc
+	expired chan struct{} // closed: the limit has passed
+
+	mu      sync.Mutex
+	reason  string // of the freeze
+	first   uint64 // the earliest durable seat's instant, ms; 0 for none
+	abort   context.CancelCauseFunc
+	limit   time.Duration
+	held    bool          // nothing begins for now
+	inside  int           // checks under way
+	racing  int           // seats that are in the race
+	reached bool          // one that was became durable
+	done    bool          // Run has no seat to wait for any more
+	changed chan struct{} // closed, and made anew, when one of these changes
 }
 
 // New prepares a race between seats that have been started. Clock is the heat's,
 // in ms; its zero is when Run is called.
 func New(rules Rules, seats []*probe.Seat, log Log, clock func() uint64) *Race {
-	r := &Race{rules: rules, log: log, clock: clock, freeze: make(chan struct{}), byID: map[string]*seat{}}
+	r := &Race{rules: rules, log: log, clock: clock, freeze: make(chan struct{}), byID: map[string]*seat{},
+		expired: make(chan struct{}), limit: rules.Duration, racing: len(seats), changed: make(chan struct{})}
 	for _, p := range seats {
 		s := newSeat(r, p)
 		r.seats = append(r.seats, s)
@@ -164,26 +178,34 @@ func (r *Race) Run(ctx context.Context) (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.abort = cancel
-	timed, stop := context.WithTimeoutCause(ctx, r.rules.Duration, errDeadline)
-	defer stop()
-	overdue := context.AfterFunc(timed, func() { r.finish("match timer expired") })
-	defer overdue()
+	timed, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var wg, watch sync.WaitGroup
+	watching, unwatch := context.WithCancel(ctx)
+	watch.Go(func() {
+		if r.expire(watching); watching.Err() == nil {
+			r.finish("match timer expired") // before a seat says that it is out
+			stop(errDeadline)
+		}
+	})
+	defer watch.Wait()
+	defer unwatch()
 
-	var wg sync.WaitGroup
 	for _, s := range r.seats {
 		wg.Go(func() { s.schedule(ctx, timed) })
 	}
 	wg.Wait()
+	r.mu.Lock()
+	r.done = true
+	r.poke()
+	r.mu.Unlock()
 	if ctx.Err() != nil {
 		return Outcome{}, context.Cause(ctx)
 	}
 	if timed.Err() != nil {
 		r.finish("match timer expired")
 	}
-	if r.left() == 0 {
-		r.finish("no seat is left")
-	}
-	r.finish("every seat is durable or out")
+	r.finish("no seat is left") // there never was one
 	return r.conclude()
 }
 
@@ -194,6 +216,7 @@ func (r *Race) finish(reason string) {
 	if r.reason == "" {
 		r.reason = reason
 		close(r.freeze)
+		r.poke()
 	}
 }
 
@@ -220,15 +243,6 @@ func (r *Race) frozen() bool {
 	default:
 		return false
 	}
-}
-
-func (r *Race) left() (n int) {
-	for _, s := range r.seats {
-		if s.state != stateUnavailable {
-			n++
-		}
-	}
-	return n
 }
 
 // append writes to the log; when that fails, the race is over.

@@ -44,6 +44,10 @@ type seat struct {
 
 	nudge chan struct{} // one is enough: it means "look again"
 	lost  chan loss
+	// orders are a referee's, done between two checks until ended is closed.
+	orders chan order
+	ended  chan struct{}
+	last   string // the state in which it ended
 
 	// decisive: what is being evaluated would make the seat durable.
 	decisive atomic.Bool
@@ -52,6 +56,8 @@ type seat struct {
 
 	uncut   context.Context // ends at the deadline or with the race, not at the photo finish
 	state   string
+	benched bool   // by ruling, from was on
+	was     string // its state then
 	passed  map[string]*pass
 	ladder  map[string]*rung
 	nudged  time.Time
@@ -72,6 +78,8 @@ type rung struct {
 	record   string // where that was first recorded, and the digest of it
 	sha      string
 	files    int
+	revoked  *pass // what was taken back, and may be upheld
+	ruled    bool  // by a referee: not evaluated
 }
 
 // pass is a milestone that holds.
@@ -79,6 +87,9 @@ type pass struct {
 	instant
 	points   uint64
 	evidence json.RawMessage
+	attempt  uint64
+	record   string // of its evidence, and the digest of it
+	sha      string
 }
 
 // instant is when something came to hold: after notBefore, not after at.
@@ -87,6 +98,7 @@ type instant struct{ notBefore, at uint64 }
 func newSeat(r *Race, p *probe.Seat) *seat {
 	s := &seat{race: r, probe: p, id: p.Territory(), state: stateBuilding,
 		account: newAccount(), over: make(chan struct{}), nudge: make(chan struct{}, 1), lost: make(chan loss, 1),
+		orders: make(chan order), ended: make(chan struct{}),
 		passed: map[string]*pass{}, ladder: map[string]*rung{}}
 	for _, m := range r.rules.Milestones {
 		s.ladder[m.ID] = &rung{}
@@ -96,6 +108,7 @@ func newSeat(r *Race, p *probe.Seat) *seat {
 
 // schedule runs the seat, and cuts off what it still evaluates after the freeze.
 func (s *seat) schedule(ctx, timed context.Context) {
+	defer s.end()
 	cut, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s.uncut = timed
@@ -178,6 +191,10 @@ func (s *seat) run(ctx, timed context.Context) {
 		case l := <-s.lost:
 			s.unavailable(l)
 			return
+		case x := <-s.orders:
+			if !s.obey(x) {
+				return
+			}
 		case <-tick.C:
 		case <-s.nudge:
 			s.nudged = time.Now()
@@ -199,6 +216,9 @@ func (s *seat) run(ctx, timed context.Context) {
 			}
 		}
 		last = time.Now()
+		if s.benched {
+			continue
+		}
 		if !s.round(ctx, timed) {
 			return
 		}
@@ -223,18 +243,22 @@ func (s *seat) round(ctx, timed context.Context) bool {
 			case l := <-s.lost:
 				s.unavailable(l)
 				return false
+			case x := <-s.orders:
+				return s.obey(x)
 			default:
+			}
+			if !s.race.enter() {
+				return true
 			}
 			tried[m.ID] = true
 			s.decisive.Store(s.wouldComplete(m.ID))
-			if err := s.evaluate(ctx, timed, m); errors.Is(err, probe.ErrGone) {
+			err := s.evaluate(ctx, timed, m)
+			s.race.leave()
+			if errors.Is(err, probe.ErrGone) {
 				s.unavailable(loss{"controller", err.Error()})
 				return false
 			}
 			if s.state == stateDurable {
-				if s.race.rules.StopOnFirstDurable {
-					s.race.won(s.durable.at)
-				}
 				return false
 			}
 			progress = progress || s.passed[m.ID] != nil
@@ -245,7 +269,7 @@ func (s *seat) round(ctx, timed context.Context) bool {
 
 // eligible tells whether a milestone is to be evaluated now.
 func (s *seat) eligible(m *Milestone) bool {
-	if s.passed[m.ID] != nil {
+	if s.passed[m.ID] != nil || s.ladder[m.ID].ruled {
 		return false
 	}
 	if !s.stands(m) {
@@ -287,7 +311,21 @@ func (s *seat) become(state, reason string) event.Body {
 }
 
 func (s *seat) unavailable(l loss) {
-	s.race.append(event.SeatUnavailable{Territory: s.id, Source: l.source, Detail: l.detail}, s.become(stateUnavailable, l.detail))
+	out := event.SeatUnavailable{Territory: s.id, Source: l.source, Detail: l.detail}
+	if s.benched {
+		s.race.append(out)
+		return
+	}
+	s.race.append(out, s.become(stateUnavailable, l.detail))
+}
+
+// end notes that the seat's scheduler has ended.
+func (s *seat) end() {
+	s.last = s.state
+	if !s.benched {
+		s.race.out(s)
+	}
+	close(s.ended)
 }
 
 // wouldComplete tells whether the seat is durable once this milestone passes.

@@ -280,6 +280,7 @@ const (
 	OutcomeUnavailable Outcome = "unavailable" // the seat could not go on
 	OutcomeEliminated  Outcome = "eliminated"
 	OutcomeAborted     Outcome = "aborted"
+	OutcomeVoided      Outcome = "voided" // a referee ruled that the heat counts for nobody
 )
 
 // OutcomeOf judges one seat.
@@ -288,6 +289,8 @@ func OutcomeOf(w *World, territory string) Outcome {
 	switch {
 	case s == nil || !w.Over():
 		return OutcomeOpen
+	case w.Voided != nil:
+		return OutcomeVoided
 	case w.Winner != nil && *w.Winner == territory:
 		return OutcomeWon
 	case slices.Contains(w.DeadHeat, territory):

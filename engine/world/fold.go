@@ -52,6 +52,8 @@ func Apply(w *World, e event.Event) {
 		w.Winner, w.FinishReason = b.Winner, &b.Reason
 		w.DeadHeat = b.DeadHeat
 		w.FinishedMS = at(e)
+		w.Pause = nil // a heat that ended while it was paused
+		w.annul()
 	case event.TerritoryRegistered:
 		w.register(b)
 	case event.TerritoryStateChanged:

@@ -71,6 +71,8 @@ type (
 			PausedMS   uint64         `json:"paused_ms"`
 			Notes      int            `json:"notes"`
 			Rulings    int            `json:"rulings"`
+			ExtendedMS uint64         `json:"extended_ms,omitempty"`
+			Voided     bool           `json:"voided,omitempty"`
 			Standings  []standingJSON `json:"standings"`
 		} `json:"refbox"`
 	}
@@ -124,6 +126,7 @@ func (w *World) MarshalJSON() ([]byte, error) {
 	r := &out.Refbox
 	r.Version, r.Events, r.Unknown, r.Ignored = 1, w.Events, w.Unknown, w.Ignored
 	r.FinishedMS, r.DeadHeat, r.PausedMS = w.FinishedMS, w.DeadHeat, w.PausedMS
+	r.ExtendedMS, r.Voided = w.ExtendedMS, w.Voided != nil
 	r.Drain, r.Notes, r.Rulings = w.Drain.State, w.Notes.Len(), w.Rulings.Len()
 	for _, s := range Standings(w) {
 		r.Standings = append(r.Standings, standingJSON{s.Rank, s.Territory, OutcomeOf(w, s.Territory), s.Durable, s.Points, s.Tied})

@@ -82,13 +82,39 @@ func (w *World) applyOurs(i int, e event.Event) {
 			s.detach(e, b)
 		}
 	case event.RefereeRuling:
-		w.Rulings.push(Ruling{e.ElapsedMS, i, b})
+		w.ruled(Ruling{e.ElapsedMS, i, b})
 	case event.OperatorNote:
 		w.Notes.push(Note{e.ElapsedMS, i, b.Author, clip(b.Text, maxDetail)})
 	case event.HostileOutput:
 		if s := w.seat(b.Territory); s != nil {
 			s.Hostile++
 		}
+	}
+}
+
+// ruled applies a ruling: what follows from it alone. The rest is said by the
+// events after it, so that it changes the world as it does without a referee.
+func (w *World) ruled(r Ruling) {
+	w.Rulings.push(r)
+	switch r.Ruling {
+	case event.RulingExtended:
+		w.ExtendedMS = add(w.ExtendedMS, r.ExtendMS)
+	case event.RulingVoided:
+		if w.Voided == nil {
+			w.Voided = &r
+		}
+		w.annul()
+	case event.RulingRestored:
+		if s := w.Seat(r.Territory); s != nil {
+			s.Unavailable = nil
+		}
+	}
+}
+
+// annul takes the winner from a voided heat. Seats keep what they reached.
+func (w *World) annul() {
+	if w.Voided != nil {
+		w.Winner, w.DeadHeat = nil, nil
 	}
 }
 

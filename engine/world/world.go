@@ -54,8 +54,10 @@ type World struct {
 	DeadHeat   []string // territories that match_finished could not tell apart
 	Prepared   *event.HeatPrepared
 	Drain      Drain
-	Pause      *Pause // while the heat is paused
-	PausedMS   uint64 // of pauses that ended
+	Pause      *Pause  // while the heat is paused
+	PausedMS   uint64  // of pauses that ended
+	ExtendedMS uint64  // by which referees put the limit off
+	Voided     *Ruling // that the heat counts for nobody; nil for none
 	Notes      List[Note]
 	Rulings    List[Ruling]
 	Failures   List[Infrastructure] // of the infrastructure
