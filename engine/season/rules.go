@@ -43,7 +43,7 @@ const (
 	// OutcomesSource takes a forfeit from the session's end: provider or harness.
 	OutcomesSource = "provider, harness"
 	// OutcomesSeat counts a seat that the arena or the controller did not get ready
-	// as unavailable too.
+	// as unavailable too, and knows dead heats.
 	OutcomesSeat = "provider, harness, seat"
 )
 
@@ -109,7 +109,7 @@ func (rs RuleSet) Standings(seats map[string]string, ends []Ended) []Seat {
 	out := make([]Seat, 0, len(ends))
 	for _, e := range ends {
 		s := Seat{FleetID: seats[e.Territory], Territory: e.Territory, Outcome: rs.Judge(e), MilestonePoints: e.Points,
-			DurableAtMS: e.DurableAtMS, CostMicroUSD: e.CostMicroUSD, CostComplete: e.CostComplete, DeadHeat: e.DeadHeat}
+			DurableAtMS: e.DurableAtMS, CostMicroUSD: e.CostMicroUSD, CostComplete: e.CostComplete, DeadHeat: e.DeadHeat && rs.Outcomes == OutcomesSeat}
 		if e.FailureSource != "" {
 			s.FailureSource = &e.FailureSource
 		}

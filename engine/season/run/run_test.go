@@ -299,7 +299,8 @@ func TestSeasonProperties(t *testing.T) {
 			rt.Fatal(err)
 		}
 		n := rapid.IntRange(3, 30).Draw(rt, "entrants")
-		d, err := drawWeek(dir, n, fmt.Sprint("2026-W40-", rapid.IntRange(0, 1_000_000).Draw(rt, "label")))
+		set := rapid.SampledFrom([]*season.RuleSet{nil, &season.Refbox, &season.Reference}).Draw(rt, "rules")
+		d, err := drawBy(set, dir, n, fmt.Sprint("2026-W40-", rapid.IntRange(0, 1_000_000).Draw(rt, "label")))
 		if err != nil {
 			rt.Fatal(err)
 		}

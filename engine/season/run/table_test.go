@@ -133,6 +133,11 @@ func outcome(o Order) season.Attempt {
 
 // drawWeek draws a week of n entrants over two arenas into a folder.
 func drawWeek(dir string, n int, label string) (*season.Draw, error) {
+	return drawBy(&season.Refbox, dir, n, label)
+}
+
+// drawBy draws by a rule set, nil for the reference's draw.
+func drawBy(set *season.RuleSet, dir string, n int, label string) (*season.Draw, error) {
 	two := 2
 	m := &season.Manifest{File: "season.toml", ID: "cup", Rules: season.Rules{UnavailableReplays: 1, DrawReplays: &two}}
 	for i := range n {
@@ -143,12 +148,20 @@ func drawWeek(dir string, n int, label string) (*season.Draw, error) {
 		{ID: "y", Manifest: "y", CompatibilityKey: "key of y", Territories: []string{"y-one", "y-two", "y-three"}, Hashes: map[string]string{"verifiers": "v1"}},
 	}
 	secret := "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	rules := season.Refbox
 	nonce := func(who string) season.Contribution {
 		n := season.CommitSeed(label + who)
 		return season.Contribution{Contributor: who, Commitment: season.Commit("cup", label, who, n), Nonce: n}
 	}
-	d, err := season.NewDraw(m, arenas, season.Order{Week: label, Secret: secret, RuleSet: &rules, Nonces: []season.Contribution{nonce("ann"), nonce("bob")}})
+	o := season.Order{Week: label, Secret: secret}
+	if set != nil {
+		rules := *set
+		o.RuleSet, o.Nonces = &rules, []season.Contribution{nonce("ann"), nonce("bob")}
+	} else {
+		for i := range arenas {
+			arenas[i].Hashes = nil
+		}
+	}
+	d, err := season.NewDraw(m, arenas, o)
 	if err != nil {
 		return nil, err
 	}
