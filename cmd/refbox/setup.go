@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"refbox/engine/agent"
 	"refbox/engine/control"
 	"refbox/engine/heat"
 	"refbox/vm"
@@ -185,6 +186,9 @@ func prepareRuntime() (runtime, disks string, err error) {
 	if err := errors.Join(append(swept, control.Sweep(runtime))...); err != nil {
 		// It is in nobody's way but the disk's.
 		slog.Warn("what a killed refbox left could not be removed", "error", err)
+	}
+	if n := agent.SweepPrograms(); n > 0 {
+		slog.Warn("players' programs of a killed refbox were ended", "processes", n)
 	}
 	return runtime, disks, nil
 }

@@ -21,8 +21,11 @@ import (
 // tokenName is the variable that marks a program's processes.
 const tokenName = "REFBOX_TOKEN"
 
-// NewToken is a random word.
-func NewToken() string { return strings.ToLower(rand.Text()) }
+// newToken is a word that nobody else has; it names this process, so that what
+// outlives it can be told from what does not.
+func newToken() string {
+	return fmt.Sprintf("%d.%s.%s", os.Getpid(), startOf(os.Getpid()), strings.ToLower(rand.Text()))
+}
 
 const (
 	maxReport = 1 << 20  // of result.json and usage.json

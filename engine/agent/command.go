@@ -144,7 +144,7 @@ type bench struct {
 // layBench writes what a program is given: key, known_hosts, an ssh
 // configuration, the brief and the credential file.
 func layBench(seat Seat, c Command) (_ *bench, err error) {
-	b := &bench{seat: seat, token: NewToken(), taken: map[string]int{}}
+	b := &bench{seat: seat, token: newToken(), taken: map[string]int{}}
 	base := seat.Private
 	if base == "" {
 		if base, err = os.MkdirTemp("", "refbox-player-"); err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -52,12 +53,31 @@ func endGroup(pid int, token string) {
 
 // killMarked kills the living processes that carry the token, and counts them.
 func killMarked(token string) int {
-	mark := []byte(tokenName + "=" + token)
+	return killWhere(func(t string) bool { return t == token })
+}
+
+// SweepPrograms kills what is left of players' programs whose refbox was killed,
+// and counts them: only the program itself dies with it, not what that started.
+func SweepPrograms() int {
+	return killWhere(func(token string) bool {
+		owner, rest, _ := strings.Cut(token, ".")
+		began, _, _ := strings.Cut(rest, ".")
+		pid, err := strconv.Atoi(owner)
+		return err == nil && began != "" && startOf(pid) != began
+	})
+}
+
+// killWhere kills the processes with a token of which that holds.
+func killWhere(holds func(token string) bool) int {
 	entries, _ := filepath.Glob("/proc/[0-9]*/environ")
 	n := 0
 	for _, path := range entries {
 		env, err := os.ReadFile(path) // of a zombie it is empty
-		if err != nil || !carries(env, mark) {
+		if err != nil {
+			continue
+		}
+		token := tokenIn(env)
+		if token == "" || !holds(token) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
@@ -71,11 +91,29 @@ func killMarked(token string) int {
 	return n
 }
 
-func carries(env, mark []byte) bool {
+func tokenIn(env []byte) string {
 	for kv := range bytes.SplitSeq(env, []byte{0}) {
-		if bytes.Equal(kv, mark) {
-			return true
+		if v, ok := bytes.CutPrefix(kv, []byte(tokenName+"=")); ok {
+			return string(v)
 		}
 	}
-	return false
+	return ""
+}
+
+// startOf is when a process started, in the kernel's ticks; "" when there is none,
+// or only its remains.
+func startOf(pid int) string {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return ""
+	}
+	end := bytes.LastIndex(stat, []byte(") ")) // of the name, which may hold anything
+	if end < 0 {
+		return ""
+	}
+	f := strings.Fields(string(stat[end+2:]))
+	if len(f) < 20 || f[0] == "Z" || f[0] == "X" {
+		return ""
+	}
+	return f[19]
 }
