@@ -141,7 +141,9 @@ func TestHoldLosesToTheOutcome(t *testing.T) {
 func TestHoldIsGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newPausable(t, Rules{Duration: 20 * time.Second, Completion: "up", Milestones: []Milestone{
-			step("up", 10, func(ctx context.Context, _ string) error { return errors.Join(sleep(ctx, 5*time.Second), refused("no")) }),
+			step("up", 10, func(ctx context.Context, _ string) error {
+				return errors.Join(sleep(ctx, 5*time.Second), refused("no"))
+			}),
 		}}, "one")
 		time.AfterFunc(1100*time.Millisecond, func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)

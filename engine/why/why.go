@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"refbox/engine/arena"
 	"refbox/engine/world"
@@ -101,7 +102,13 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 	}
 	for _, r := range w.Rulings.All() {
 		if r.Territory == "" || r.Territory == territory {
-			e.add(r.MS, r.Index, Ruling, "", "%s ruled %s: %s", r.Author, strings.TrimSpace(r.Ruling+" "+r.Milestone), r.Reason)
+			e.about(r.Milestone).add(r.MS, r.Index, Ruling, "", "%s ruled %s: %s", r.Author, ruling(r), r.Reason)
+		}
+	}
+	for _, p := range w.Pauses.All() {
+		e.add(p.SinceMS, p.Index, Ruling, "", "%s paused the heat: %s", p.Author, p.Reason)
+		if r := p.Resumed; r != nil {
+			e.add(p.SinceMS, r.Index, Ruling, "", "%s resumed it after %.1f s that counted for nobody: %s", r.Author, float64(r.TookMS)/1000, r.Reason)
 		}
 	}
 	for _, n := range w.Notes.All() {
@@ -180,6 +187,8 @@ func headline(w *world.World, m *arena.Manifest, s *world.Seat, o world.Outcome)
 		return fmt.Sprintf("%s did not become durable in time, with %s: %s.", s.ID, points, blocked(w, m, s))
 	case world.OutcomeUnavailable:
 		return fmt.Sprintf("%s could not go on, with %s: %s, charged to %s.", s.ID, points, brief(s.Unavailable.Detail), s.Unavailable.Source)
+	case world.OutcomeVoided:
+		return fmt.Sprintf("The heat was voided by %s, so it counts for nobody: %s; %s had %s.", w.Voided.Author, w.Voided.Reason, s.ID, points)
 	case world.OutcomeEliminated:
 		return fmt.Sprintf("%s was eliminated.", s.ID)
 	case world.OutcomeAborted:
@@ -190,6 +199,15 @@ func headline(w *world.World, m *arena.Manifest, s *world.Seat, o world.Outcome)
 		return fmt.Sprintf("The heat was aborted with %s at %s%s.", s.ID, points, reason)
 	}
 	return fmt.Sprintf("The heat runs; %s has %s: %s.", s.ID, points, blocked(w, m, s))
+}
+
+// ruling is what was ruled, in words.
+func ruling(r world.Ruling) string {
+	words := strings.TrimSpace(r.Ruling + " " + r.Milestone)
+	if r.ExtendMS > 0 {
+		words += fmt.Sprintf(" by %v", time.Duration(r.ExtendMS)*time.Millisecond)
+	}
+	return words
 }
 
 // blocked says what kept the seat.

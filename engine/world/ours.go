@@ -68,8 +68,13 @@ func (w *World) applyOurs(i int, e event.Event) {
 			s.Unavailable = &Loss{e.ElapsedMS, i, b.Source, clip(b.Detail, maxDetail)}
 		}
 	case event.HeatPaused:
-		w.Pause = &Pause{e.ElapsedMS, b.Author, b.Reason}
+		p := Pause{SinceMS: e.ElapsedMS, Index: i, Author: b.Author, Reason: b.Reason}
+		w.Pause = &p
+		w.Pauses.push(p)
 	case event.HeatResumed:
+		if w.Pause != nil {
+			w.Pauses.edit(w.Pauses.Len() - 1).Resumed = &Resumption{i, b.Author, b.Reason, b.PausedMS}
+		}
 		w.Pause = nil
 		w.PausedMS = add(w.PausedMS, b.PausedMS)
 	case event.ConsoleAttached:

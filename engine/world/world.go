@@ -58,6 +58,7 @@ type World struct {
 	PausedMS   uint64  // of pauses that ended
 	ExtendedMS uint64  // by which referees put the limit off
 	Voided     *Ruling // that the heat counts for nobody; nil for none
+	Pauses     List[Pause]
 	Notes      List[Note]
 	Rulings    List[Ruling]
 	Failures   List[Infrastructure] // of the infrastructure
@@ -79,10 +80,19 @@ type Drain struct {
 	Terminated uint64
 }
 
-// Pause is a pause that lasts.
+// Pause is a pause of the heat. Its clock stands still meanwhile.
 type Pause struct {
 	SinceMS        uint64
+	Index          int
 	Author, Reason string
+	Resumed        *Resumption // nil while it lasts, and for ever when the heat ended in it
+}
+
+// Resumption is the end of a pause.
+type Resumption struct {
+	Index          int
+	Author, Reason string
+	TookMS         uint64 // of the pause, on no clock of the heat's
 }
 
 // Note is an operator's note.
@@ -441,6 +451,7 @@ func (a *Agent) CostComplete() *bool {
 // Clone is a copy that shares what never changes.
 func (w *World) Clone() *World {
 	c := *w
+	c.Pauses = w.Pauses.clone()
 	c.Notes, c.Rulings, c.Failures = w.Notes.clone(), w.Rulings.clone(), w.Failures.clone()
 	c.seats = make([]*Seat, len(w.seats))
 	c.order = make([]*Seat, len(w.order))
