@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,6 +53,9 @@ func runWeek(ctx context.Context, a *app, dir string, o runOptions, parallel int
 	if err := engine.Check(docs.Draw); err != nil {
 		return environmentError(err)
 	}
+	if err := room(docs.Draw, o.machines, parallel); err != nil {
+		return err
+	}
 	if engine.Runtime, engine.Disks, err = prepareRuntime(); err != nil {
 		return err
 	}
@@ -70,6 +75,30 @@ func runWeek(ctx context.Context, a *app, dir string, o runOptions, parallel int
 	}
 	fmt.Fprintln(a.out)
 	return printView(a, docs.View(nil), nil)
+}
+
+// room refuses more heats side by side than the host has memory for: they would
+// be slowed down by each other, or killed.
+func room(d *season.Draw, machines string, parallel int) error {
+	if machines != "qemu" || parallel == 1 {
+		return nil
+	}
+	heat, err := seasonrun.Memory(d)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return nil // nothing tells; a heat that does not fit says so itself
+	}
+	for line := range strings.Lines(string(data)) {
+		var kib uint64
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); n == 1 && heat > 0 && heat*uint64(parallel) > kib/1024 {
+			return environmentError(fmt.Errorf("%d heats side by side need %d MiB of memory and %d MiB are available: --parallel %d",
+				parallel, heat*uint64(parallel), kib/1024, max(1, kib/1024/heat)))
+		}
+	}
+	return nil
 }
 
 func printProgress(a *app, p seasonrun.Progress) {

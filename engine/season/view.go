@@ -113,7 +113,9 @@ func (docs Documents) View(playing func(output string) bool) View {
 			known.add(s.CostComplete)
 		}
 	}
-	v.Spend.Complete = known.result()
+	if slices.ContainsFunc(v.Standings, func(s Standing) bool { return s.Heats > 0 }) {
+		v.Spend.Complete = known.result()
+	}
 	var shape []Stage
 	if d != nil {
 		shape = d.Shape

@@ -106,6 +106,9 @@ func (e *Engine) Key(x season.Arena, rules season.Rules) (string, map[string]str
 // Key recomputes a drawn arena's key, in the form that it was drawn in.
 func Key(x season.Arena, rules season.Rules) (string, map[string]string, error) {
 	if x.Hashes == nil {
+		if _, err := provenance.Recognise(x.CompatibilityKey, "", provenance.Spellings(x.Manifest)...); err == nil {
+			return x.CompatibilityKey, nil, nil // in whichever form it was made
+		}
 		key, err := provenance.ReferenceKey(x.Manifest)
 		return key, nil, err
 	}
@@ -146,6 +149,29 @@ func (e *Engine) Run(ctx context.Context, o Order) error {
 // Result reads an attempt's recording.
 func (e *Engine) Result(dir string) (season.Attempt, bool, error) {
 	return Recorded(context.Background(), dir)
+}
+
+// Memory is what the machines of the largest heat of a draw take, in MiB.
+func Memory(d *season.Draw) (uint64, error) {
+	var most uint64
+	for _, x := range d.Arenas {
+		pkg, err := prepared(x, d.Rules)
+		if err != nil {
+			return 0, err
+		}
+		var sum uint64
+		for _, t := range pkg.Manifest.Territories {
+			spec, err := pkg.Spec(t.ID)
+			if err != nil {
+				return 0, err
+			}
+			for _, m := range spec.Machines {
+				sum += uint64(m.MemoryMiB)
+			}
+		}
+		most = max(most, sum)
+	}
+	return most, nil
 }
 
 // Check says whether every entrant can be seated in every arena, before a week is

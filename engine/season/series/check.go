@@ -60,8 +60,13 @@ func (s *Series) Check(runs map[int]Run) []season.Check {
 		if want := fmt.Sprintf("round-%03d", i+1); !strings.HasSuffix(round.Output, want) {
 			r.broken(where, "the round's folder", "…/"+want, round.Output)
 		}
+		taken := map[string]bool{}
 		for _, a := range round.agents() {
 			appearances[a]++
+			if taken[round.Seats[a]] {
+				r.broken(where, "every agent has a seat of its own", "one agent", round.Seats[a])
+			}
+			taken[round.Seats[a]] = true
 		}
 		if !slices.IsSorted(round.UsageAgents) {
 			r.broken(where, "usage_agents are sorted", slices.Sorted(slices.Values(round.UsageAgents)), round.UsageAgents)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"refbox/engine/season/provenance"
 )
 
 // Interval is what is known of a figure: the estimate, and bounds that hold it 19
@@ -177,7 +179,7 @@ func (p *Pair) add(r Run, a, b Player) {
 // machines, a host under another load, or nothing that says so.
 func apart(runs []Run) []Apart {
 	var out []Apart
-	keys, hosts, ready := map[string]string{}, map[string]int{}, map[string][]int64{}
+	keys, hosts, ready := map[string]Run{}, map[string]int{}, map[string][]int64{}
 	for _, r := range runs {
 		hosts[r.Host.Accel+" ×"+r.Host.TimeoutFactor]++
 		if r.Host.PreparedMS >= 0 {
@@ -193,8 +195,10 @@ func apart(runs []Run) []Apart {
 	for _, r := range runs {
 		add := func(format string, a ...any) { out = append(out, Apart{r.Name, fmt.Sprintf(format, a...)}) }
 		if first, ok := keys[r.ArenaID]; !ok {
-			keys[r.ArenaID] = r.Key
-		} else if first != r.Key {
+			keys[r.ArenaID] = r
+		} else if first.Form != r.Form {
+			add("its key is of the form %s, that of the first heat on %s of the form %s: whether the task is the same cannot be told from them", cmp.Or(r.Form, provenance.Unknown), r.ArenaID, cmp.Or(first.Form, provenance.Unknown))
+		} else if first.Key != r.Key {
 			add("another compatibility key than the first heat on %s: not the same task", r.ArenaID)
 		}
 		if h := r.Host.Accel + " ×" + r.Host.TimeoutFactor; h != common {

@@ -20,6 +20,7 @@ import (
 
 	"refbox/engine/event"
 	"refbox/engine/recording"
+	"refbox/engine/season/provenance"
 	"refbox/engine/world"
 )
 
@@ -69,6 +70,7 @@ type Run struct {
 	Name       string // of its folder
 	ArenaID    string
 	Key        string // compatibility key; "" when not recorded
+	Form       provenance.Form
 	SeedSHA256 string // of the secret values; "" in the reference's
 	Finished   bool   // not aborted
 	Winner     string // a territory; "" for none
@@ -123,7 +125,7 @@ func ReadRun(ctx context.Context, dir string) (Run, error) {
 	}
 	adapters := map[string]string{}
 	if m := rec.Match(); m != nil {
-		r.Key, r.SeedSHA256 = m.CompatibilityKey, m.SeedSHA256
+		r.Key, r.Form, r.SeedSHA256 = m.CompatibilityKey, provenance.FormOf(m), m.SeedSHA256
 		r.Host.Accel, r.Host.TimeoutFactor = m.Machines["accel"], m.Machines["timeout_factor"]
 		for _, s := range m.Seats {
 			adapters[s.Agent] = s.Adapter
