@@ -174,7 +174,13 @@ func printAnalysis(w io.Writer, one analysis.Analysis) error {
 	if m.ToolCalls == 0 {
 		return nil
 	}
+	timed := m.LastObservedMS != nil
 	first := "none"
+	for _, s := range one.Steps {
+		if s.Changed && first == "none" {
+			first = fmt.Sprintf("action %d; the record has no times", s.Index)
+		}
+	}
 	if m.FirstMutationMS != nil {
 		first = clock(m.FirstMutationMS, false)
 	}
@@ -207,7 +213,11 @@ func printAnalysis(w io.Writer, one analysis.Analysis) error {
 		if what == "" {
 			what = s.Text()
 		}
-		row := []string{fmt.Sprint(s.Index), clock(&s.StartedMS, false), string(s.Kind)}
+		at := "-"
+		if timed {
+			at = clock(&s.StartedMS, false)
+		}
+		row := []string{fmt.Sprint(s.Index), at, string(s.Kind)}
 		if refers {
 			ref := string(s.ReferenceKind)
 			if s.ReferenceKind == s.Kind {

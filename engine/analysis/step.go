@@ -136,6 +136,9 @@ func Of(ctx context.Context, t *transcript.Transcript, agents ...int) (Analysis,
 		}
 	}
 	a := Analyse(actions)
+	if clock, _ := t.Clock(); clock == transcript.NoClock {
+		a.Metrics.FirstMutationMS, a.Metrics.LastObservedMS = nil, nil // there is an order, and no time
+	}
 	info := t.Info()
 	a.Agent, a.Territory, a.Model = info.Harness, info.Territory, info.Model
 	if info.Format == "analysis" { // of a transcript that is not here

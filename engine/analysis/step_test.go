@@ -132,6 +132,9 @@ func TestSamplesOfEveryHarness(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 			return nil
 		}
+		if clock, _ := tr.Clock(); clock == transcript.NoClock && (a.Metrics.FirstMutationMS != nil || a.Metrics.LastObservedMS != nil) {
+			t.Errorf("%s: times of a record without a clock", file)
+		}
 		for _, s := range a.Steps {
 			total[s.Kind]++
 			switch s.Class {
