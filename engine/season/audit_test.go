@@ -1,11 +1,14 @@
 package season
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"refbox/engine/internal/shared"
 )
@@ -233,4 +236,52 @@ func TestEveryChangeIsCaughtOrListed(t *testing.T) {
 		changes(t, name+" with journals", docs, Sources{Journals: journals})
 	}
 	changes(t, "seed 002", documents(t, "seeds/week.json"), Sources{})
+}
+
+// TestHostileDocuments changes bytes at random: whatever still parses is audited
+// and shown, without a panic and within bounds.
+func TestHostileDocuments(t *testing.T) {
+	var seeds [][]byte
+	for _, name := range published {
+		seeds = append(seeds, read(t, "seasons", name+".draw.json"), read(t, "seasons", name+".week.json"))
+	}
+	parsed := 0
+	rapid.Check(t, func(t *rapid.T) {
+		docs := Documents{}
+		for _, k := range rapid.SliceOfN(rapid.IntRange(0, len(seeds)-1), 1, 2).Draw(t, "documents") {
+			data := bytes.Clone(seeds[k])
+			for range rapid.IntRange(0, 4).Draw(t, "changes") {
+				at := rapid.IntRange(0, len(data)-1).Draw(t, "at")
+				switch rapid.IntRange(0, 2).Draw(t, "how") {
+				case 0:
+					data[at] = rapid.SampledFrom([]byte(`0123456789"{}[],-e`)).Draw(t, "byte")
+				case 1: // a key that is no longer known: its value is gone
+					if q := bytes.IndexByte(data[at:], '"'); q >= 0 && at+q+1 < len(data) {
+						data[at+q+1] = 'x'
+					}
+				case 2: // a list that is empty now
+					if from := bytes.IndexByte(data[at:], '['); from >= 0 {
+						if to := bytes.IndexByte(data[at+from:], ']'); to > 0 {
+							data = slices.Delete(data, at+from+1, at+from+to)
+						}
+					}
+				}
+			}
+			if err := docs.add(data); err == nil {
+				parsed++
+			}
+		}
+		if docs.Draw == nil && docs.Week == nil {
+			return
+		}
+		docs.View(func(string) bool { return true })
+		for _, c := range docs.Check(Sources{}).Checks {
+			if c.Verdict == Broken && c.Text == "" {
+				t.Fatalf("a break that says nothing: %+v", c)
+			}
+		}
+	})
+	if parsed < 20 {
+		t.Errorf("only %d documents parsed: the test no longer tests", parsed)
+	}
 }

@@ -81,6 +81,9 @@ func (a *auditor) week() {
 	a.tally(shape)
 }
 
+// maxAttempts bounds the replays of a heat that are followed.
+const maxAttempts = 1000
+
 // heat is W4, W5 and W6.
 func (a *auditor) heat(round, index int, h *Heat, final bool, prefix *string) {
 	where := fmt.Sprintf("round %d, heat %d", round, h.Heat)
@@ -104,6 +107,10 @@ func (a *auditor) heat(round, index int, h *Heat, final bool, prefix *string) {
 		a.broken("W5", where, "all heats lie in one folder", *prefix+name, h.Output)
 	}
 	attempts := h.attempts()
+	if len(attempts) > maxAttempts {
+		a.broken("W6", where, "attempts", fmt.Sprintf("at most %d", maxAttempts), len(attempts))
+		return
+	}
 	for n, seats := range attempts {
 		at := fmt.Sprintf("%s, attempt %d", where, n+1)
 		got := map[string]string{}

@@ -120,6 +120,7 @@ func (docs Documents) View(playing func(output string) bool) View {
 	if d != nil {
 		shape = d.Shape
 	}
+	room := maxEntrants // for heats that have not begun: a document may claim any number
 	for i := range max(len(shape), len(rounds)) {
 		r := RoundView{Round: i + 1, Byes: []string{}, Wildcards: []Wildcard{}, Heats: []HeatView{}}
 		if i < len(shape) {
@@ -127,7 +128,9 @@ func (docs Documents) View(playing func(output string) bool) View {
 			if i < len(d.RoundArenas) && d.RoundArenas[i] >= 0 && d.RoundArenas[i] < len(d.Arenas) {
 				r.Arena = d.Arenas[d.RoundArenas[i]].ID
 			}
-			for h := range min(shape[i].Heats, maxEntrants) {
+			n := min(max(shape[i].Heats, 0), room)
+			room -= n
+			for h := range n {
 				r.Heats = append(r.Heats, HeatView{Heat: h + 1, State: "waiting", Seats: []SeatView{}})
 			}
 		}
