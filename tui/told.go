@@ -48,13 +48,17 @@ func (d deeds) At(i int) world.Action {
 // may be.
 func (h *heat) actionsTitle(seat *world.Seat) string {
 	t := h.told[seat.ID]
-	switch {
-	case t == nil || seat.Actions.Len() > 0 || t.Trouble != "":
+	if t == nil || seat.Actions.Len() > 0 || t.Trouble != "" {
 		return "actions"
-	case t.Placed:
-		return fmt.Sprintf("actions ±%.1f s, self-reported", float64(t.PlusMinusMS)/1000)
 	}
-	return "actions by their own clock, self-reported"
+	how := "self-reported"
+	if t.Damage != "" {
+		how += ", damaged"
+	}
+	if t.Placed {
+		return fmt.Sprintf("actions ±%.1f s, %s", float64(t.PlusMinusMS)/1000, how)
+	}
+	return "actions by their own clock, " + how
 }
 
 // noActions is what the actions' pane says when it has none.

@@ -1,12 +1,8 @@
 package recording
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"sort"
-	"strings"
 
 	"refbox/engine/text"
 	"refbox/engine/world"
@@ -20,6 +16,9 @@ type Activity struct {
 	File      string
 	// Trouble says why there are no calls; "" when there may be.
 	Trouble string
+	// Damage says where the transcript is damaged, of one whose calls are not all
+	// there; "" for a whole one.
+	Damage string
 	// Unproved: nothing shows that the transcript is of this heat.
 	Unproved bool
 	// Placed: calls are on the heat's clock, give or take PlusMinusMS. Else their
@@ -74,12 +73,14 @@ func (r *Recording) Activities(ctx context.Context) (map[string]*Activity, error
 func (t *told) activity(charged []checkpoint, ended *uint64) *Activity {
 	a := &Activity{Territory: t.territory, Agent: t.agent, File: text.Line(t.file), Unproved: t.verdict == unverified}
 	switch {
-	case t.torn != nil:
-		a.Trouble = fmt.Sprintf("the transcript cannot be read: %s", text.Line(t.torn.Error()))
-		return a
 	case t.verdict == foreign:
 		a.Trouble = "the transcript is of another match: it is not shown"
 		return a
+	case t.torn != nil && len(t.calls) == 0:
+		a.Trouble = "the transcript " + t.damage()
+		return a
+	case t.torn != nil:
+		a.Damage = "the transcript " + t.damage()
 	}
 	a.OffsetMS, a.PlusMinusMS, a.Placed = t.place(charged, ended)
 	for _, c := range t.calls {
@@ -88,9 +89,9 @@ func (t *told) activity(charged []checkpoint, ended *uint64) *Activity {
 			exit = 1
 		}
 		a.Calls = append(a.Calls, world.Action{
-			Agent: t.agent, Channel: ChannelTold, Command: c.command(), SelfReported: true, StartMS: start, Start: -1,
+			Agent: t.agent, Channel: ChannelTold, Command: c.command, SelfReported: true, StartMS: start, Start: -1,
 			Done: true, EndMS: start + c.tookMS, End: -1, Exit: &exit, TookMS: c.tookMS,
-			Bytes: uint64(len(c.said())), Output: clipped(c.said(), 512),
+			Bytes: c.bytes, Output: c.output,
 		})
 	}
 	sort.SliceStable(a.Calls, func(i, j int) bool { return a.Calls[i].StartMS < a.Calls[j].StartMS })
@@ -122,47 +123,4 @@ func (t *told) place(charged []checkpoint, ended *uint64) (offset, plusMinus uin
 		bound(*ended, t.lastsMS)
 	}
 	return latest / 2, (latest + 1) / 2, ok
-}
-
-// command is a call in a line or a few, as a person would type it.
-func (c *call) command() string {
-	var in map[string]json.RawMessage
-	if json.Unmarshal(c.input, &in) == nil {
-		for _, key := range []string{"command", "cmd"} {
-			var s string
-			if json.Unmarshal(in[key], &s) == nil && s != "" {
-				return clipped(s, 2048)
-			}
-		}
-		for _, key := range []string{"file_path", "filePath", "path", "pattern"} {
-			var s string
-			if json.Unmarshal(in[key], &s) == nil && s != "" {
-				return clipped(strings.ToLower(c.name)+" "+s, 2048)
-			}
-		}
-	}
-	var compact bytes.Buffer
-	if len(c.input) == 0 || json.Compact(&compact, c.input) != nil {
-		return clipped(c.name, 2048)
-	}
-	return clipped(c.name+" "+compact.String(), 2048)
-}
-
-// said is a call's output: a string, or what stands for it.
-func (c *call) said() string {
-	var s string
-	if json.Unmarshal(c.output, &s) == nil {
-		return s
-	}
-	return string(c.output)
-}
-
-// clipped is at most n bytes of a string, safe to show.
-func clipped(s string, n int) string {
-	cut := len(s) > n
-	s = text.Block(s[:min(len(s), n)])
-	if cut {
-		s += text.Ellipsis
-	}
-	return s
 }

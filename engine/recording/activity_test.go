@@ -2,6 +2,7 @@ package recording
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"refbox/engine/internal/shared"
@@ -147,5 +148,71 @@ func TestOursHasNoToldActivity(t *testing.T) {
 	defer r.Close()
 	if all, err := r.Activities(t.Context()); err != nil || all != nil {
 		t.Fatalf("%+v %v", all, err)
+	}
+}
+
+// A live copy that was taken while its file was written has a hole in its messages:
+// what its agent did stands behind it, whole.
+func TestActivityOfADamagedTranscript(t *testing.T) {
+	dir := shared.Shared(t, "recordings", "infra-core-durable-job-queue-round-002")
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	all, err := r.Activities(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := all["queue-two"]
+	if a == nil || a.Trouble != "" || len(a.Calls) != 17 || !a.Placed || a.Unproved {
+		t.Fatalf("%d calls, placed %v, unproved %v, %q", len(a.Calls), a.Placed, a.Unproved, a.Trouble)
+	}
+	if !strings.HasPrefix(a.Damage, "the transcript is damaged at byte 1566") || !strings.Contains(a.Damage, "calls around it are read") {
+		t.Errorf("%q", a.Damage)
+	}
+	report, err := r.Verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range report.Findings {
+		if f.Code == "torn_transcript" && (f.Severity != Note || f.Offset < 1_566_000 || !strings.Contains(f.Text, "damaged at byte 1566")) {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+func TestWhatADamagedTranscriptStillTells(t *testing.T) {
+	const (
+		head  = `{"schema_version":2,"usage":{"input_tokens":3,"output_tokens":4},`
+		calls = `"tool_trace":[{"id":"a","name":"Bash","input":{"command":"one"},"output":"x","started_after_ms":1,"duration_ms":2},{"id":"b","name":"Read","input":{"path":"/p"},"output":{"y":1},"started_after_ms":5,"duration_ms":2}]`
+		times = `"timing":{"total_duration_ms":9,"model_rounds":[{"started_after_ms":0,"duration_ms":1,"usage":{"input_tokens":1,"output_tokens":2}},{"started_after_ms":4,"duration_ms":1,"usage":{"input_tokens":2,"output_tokens":2}}]}`
+	)
+	for name, c := range map[string]struct {
+		doc           string
+		torn          bool
+		calls, rounds int
+	}{
+		"whole":                                {head + `"messages":[],` + calls + "," + times + "}", false, 2, 2},
+		"a hole in the messages":               {head + `"messages":[{"text":"a,"role"` + calls + "," + times + "}", true, 2, 2},
+		"the keys in somebody's words":         {head + `"messages":[{]"\"tool_trace\":[{\"id\":\"no\"}]",` + calls + "," + times + "}", true, 2, 2},
+		"cut in the second call":               {head + `"messages":[],` + calls[:len(calls)-30], true, 1, 0},
+		"cut in the times":                     {head + `"messages":[],` + calls + "," + times[:len(times)-20], true, 2, 1},
+		"numbers and surrogates that are none": {head + `"messages":[NaN,"\ud800"],` + calls + "," + times + "}", false, 2, 2},
+		"no JSON":                              {"hello", true, 0, 0},
+		"nothing":                              {"", true, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := readTold([]byte(c.doc))
+			if (got.torn != nil) != c.torn || len(got.calls) != c.calls || len(got.rounds) != c.rounds {
+				t.Fatalf("torn %v, %d calls, %d rounds", got.torn, len(got.calls), len(got.rounds))
+			}
+			if c.calls > 0 && (got.calls[0].command != "one" || got.calls[0].output != "x" || got.total != tokens{3, 4}) {
+				t.Errorf("%+v", got)
+			}
+			if c.calls > 1 && (got.calls[1].command != "read /p" || got.calls[1].output != `{"y":1}` || got.calls[1].bytes != 7) {
+				t.Errorf("%+v", got.calls[1])
+			}
+		})
 	}
 }

@@ -15,21 +15,16 @@ import (
 // (10.1), and when did it happen on the heat's clock (6.5). Both are answered by
 // the usage that the log charged, which harness and controller both saw.
 
-const (
-	maxTold  = 64 << 20
-	maxCalls = 20000
-	maxMS    = 1 << 42 // no clock says more
-)
-
 // told is one transcript.
 type told struct {
 	agent, territory string
 	file             string
 	sha              string
-	torn             error // it cannot be read; the rest is zero
+	torn             error // it is damaged, or cannot be read at all: then the rest is zero
 	tornAt           int64
 	odd              bool   // a document, but none that tells usage: nothing can be said of it
 	total            tokens // of all rounds
+	partial          bool   // total may lack some of them
 	rounds           []round
 	calls            []call
 	lastsMS          uint64 // total_duration_ms
@@ -50,7 +45,10 @@ type round struct {
 // call is a tool call on the transcript's own clock.
 type call struct {
 	id, name        string
-	input, output   json.RawMessage
+	input           []byte // while it is read
+	command         string // clipped
+	output          string // clipped; a string as it is, other values as JSON
+	bytes           uint64 // of the whole output
 	failed          bool
 	startMS, tookMS uint64
 }
@@ -69,66 +67,6 @@ type checkpoint struct {
 	ms    uint64
 	used  tokens
 	fresh bool // read while the heat's clock went on; in the drain it stands
-}
-
-type usageJSON struct {
-	Input  uint64 `json:"input_tokens"`
-	Output uint64 `json:"output_tokens"`
-}
-
-// readTold reads a transcript; what is private in it, the messages, is passed over.
-func readTold(data []byte) told {
-	t := told{sha: digest(data)}
-	var doc struct {
-		SchemaVersion json.RawMessage `json:"schema_version"`
-		Usage         *usageJSON      `json:"usage"`
-		Timing        struct {
-			TotalMS uint64 `json:"total_duration_ms"`
-			Rounds  []struct {
-				StartMS uint64     `json:"started_after_ms"`
-				TookMS  uint64     `json:"duration_ms"`
-				Usage   *usageJSON `json:"usage"`
-			} `json:"model_rounds"`
-		} `json:"timing"`
-		Trace []struct {
-			ID      string          `json:"id"`
-			Name    string          `json:"name"`
-			Input   json.RawMessage `json:"input"`
-			Output  json.RawMessage `json:"output"`
-			Failed  bool            `json:"is_error"`
-			StartMS uint64          `json:"started_after_ms"`
-			TookMS  uint64          `json:"duration_ms"`
-		} `json:"tool_trace"`
-	}
-	var kind *json.UnmarshalTypeError // one odd value leaves the others
-	if err := json.Unmarshal(data, &doc); err != nil && !errors.As(err, &kind) {
-		t.torn, t.tornAt = err, int64(len(data))
-		if at := (*json.SyntaxError)(nil); errors.As(err, &at) {
-			t.tornAt = min(t.tornAt, at.Offset)
-		}
-		return t
-	}
-	if doc.SchemaVersion == nil || doc.Trace == nil && doc.Usage == nil {
-		t.odd = true
-		return t
-	}
-	t.lastsMS = min(doc.Timing.TotalMS, maxMS)
-	var used tokens
-	for _, r := range doc.Timing.Rounds {
-		if r.Usage == nil || len(t.rounds) >= maxCalls {
-			continue
-		}
-		used = tokens{used.in + min(r.Usage.Input, maxMS), used.out + min(r.Usage.Output, maxMS)}
-		t.rounds = append(t.rounds, round{min(r.StartMS, maxMS) + min(r.TookMS, maxMS), used})
-	}
-	t.total = used
-	if doc.Usage != nil {
-		t.total = tokens{doc.Usage.Input, doc.Usage.Output}
-	}
-	for _, c := range doc.Trace[:min(len(doc.Trace), maxCalls)] {
-		t.calls = append(t.calls, call{c.ID, c.Name, c.Input, c.Output, c.Failed, min(c.StartMS, maxMS), min(c.TookMS, maxMS)})
-	}
-	return t
 }
 
 // within says that everything a live copy tells is in the final file too.
@@ -154,7 +92,7 @@ func (t *told) within(final *told) bool {
 // file. final is nil for the final file itself.
 func (t *told) judge(charged []checkpoint, final *told) verdict {
 	switch {
-	case t.torn != nil || t.odd || t.total.sum() == 0:
+	case t.odd || t.total.sum() == 0:
 		return unverified
 	case final != nil && t.within(final):
 		return final.verdict
@@ -166,8 +104,11 @@ func (t *told) judge(charged []checkpoint, final *told) verdict {
 	case t.total == charged[len(charged)-1].used:
 		return own
 	}
-	if len(t.meets(charged)) > 0 {
+	switch {
+	case len(t.meets(charged)) > 0:
 		return own
+	case t.partial:
+		return unverified
 	}
 	return foreign
 }
@@ -329,7 +270,9 @@ func (v *verification) transcripts(ctx context.Context) error {
 		}
 		switch {
 		case t.torn != nil:
-			v.add(Note, "torn_transcript", t.file, 0, t.tornAt, "byte %d: cannot be read: %v", t.tornAt, t.torn)
+			v.add(Note, "torn_transcript", t.file, 0, t.tornAt, "%s", t.damage())
+		}
+		switch {
 		case t.verdict == foreign:
 			v.add(Note, "foreign_transcript", t.file, 0, 0, "belongs to another match: it tells %d + %d tokens, the log charged %s %d + %d, and they never meet",
 				t.total.in, t.total.out, t.agent, charged.in, charged.out)
