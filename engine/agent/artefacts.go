@@ -33,9 +33,13 @@ const (
 	liveEvery = 2 * time.Second
 )
 
-// kept are the files that are taken over from a program's folder, the first
-// transcript first.
-var kept = []string{"transcript.json", "transcript.jsonl", "transcript.live.json", "stdout.log", "stderr.log"}
+// Names of transcripts. What a program streams is found by its content, so it is
+// kept under the names that readers look for.
+const (
+	finalTranscript    = "transcript.json"
+	liveTranscript     = "transcript.live.json"
+	streamedTranscript = "transcript.jsonl" // a program's only
+)
 
 // watch reads usage.json and copies the live transcript when they change, until
 // ctx ends. What changes faster than notices come is found at the next tick.
@@ -77,9 +81,9 @@ func (b *bench) watch(ctx context.Context, report Report) {
 			}
 		case <-every.C:
 			usage()
-			for _, name := range []string{"transcript.live.json", "transcript.jsonl"} {
+			for _, name := range []string{streamedTranscript, liveTranscript} {
 				if fresh(name) {
-					b.copy(name)
+					b.copy(name, liveTranscript)
 				}
 			}
 		}
@@ -119,16 +123,25 @@ func (b *bench) readUsage() *Usage {
 // keep takes the program's files over into the seat's folder, and names the
 // transcript among them.
 func (b *bench) keep() (transcript string) {
-	for _, name := range kept {
-		if b.copy(name) && transcript == "" && strings.HasPrefix(name, "transcript") {
-			transcript = name
+	b.copy("stdout.log", "stdout.log")
+	b.copy("stderr.log", "stderr.log")
+	if b.copy(liveTranscript, liveTranscript) {
+		transcript = liveTranscript
+	}
+	switch {
+	case b.copy(finalTranscript, finalTranscript):
+		return finalTranscript
+	case b.copy(streamedTranscript, finalTranscript):
+		if transcript == "" { // the same and less
+			os.Remove(filepath.Join(b.seat.Dir, liveTranscript))
 		}
+		return finalTranscript
 	}
 	return transcript
 }
 
 // copy takes one file over, without secrets; false when there is nothing in it.
-func (b *bench) copy(name string) bool {
+func (b *bench) copy(name, as string) bool {
 	if b.seat.Dir == "" {
 		return false
 	}
@@ -137,7 +150,7 @@ func (b *bench) copy(name string) bool {
 		return false
 	}
 	data = b.secrets.Hide(data)
-	return b.room(name, len(data)) && writeFile(filepath.Join(b.seat.Dir, name), data, 0o644) == nil
+	return b.room(name, len(data)) && writeFile(filepath.Join(b.seat.Dir, as), data, 0o644) == nil
 }
 
 // room takes what a file has grown by from the room for the seat's files.

@@ -297,7 +297,7 @@ while :; do sleep 0.05; done
 		}
 	}
 	cancel(ErrFrozen)
-	if r := <-done; r.Status != Completed || r.Transcript != "transcript.jsonl" {
+	if r := <-done; r.Status != Completed || r.Transcript != "transcript.json" {
 		t.Errorf("%+v", r)
 	}
 }

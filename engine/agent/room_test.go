@@ -21,10 +21,10 @@ func TestCommandFilesNeedRoom(t *testing.T) {
 		seat.Room = func(n int) bool { return left.Add(-int64(n)) >= 0 }
 		text := "head -c 30000 /dev/zero | tr '\\0' x >transcript.jsonl\n" + result("completed")
 		r, err := Run(context.Background(), CommandPlayer(Command{Argv: []string{script(t, text)}}), seat, &heard{})
-		if err != nil || r.Status != Completed || (r.Transcript == "transcript.jsonl") != tc.kept {
+		if err != nil || r.Status != Completed || (r.Transcript == "transcript.json") != tc.kept {
 			t.Errorf("room for %d: %+v, %v", tc.room, r, err)
 		}
-		if _, err := os.Stat(filepath.Join(seat.Dir, "transcript.jsonl")); (err == nil) != tc.kept {
+		if _, err := os.Stat(filepath.Join(seat.Dir, "transcript.json")); (err == nil) != tc.kept {
 			t.Errorf("room for %d: %v", tc.room, err)
 		}
 		if used := tc.room - left.Load(); tc.kept && used > 35<<10 {
