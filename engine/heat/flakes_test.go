@@ -20,6 +20,9 @@ import (
 // how many heats; REFBOX_SEED repeats the moments.
 func TestFlakesAreChargedToNobody(t *testing.T) {
 	heats := 4
+	if testing.Short() {
+		heats = 2
+	}
 	if v := os.Getenv("REFBOX_FLAKES"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 1 {
