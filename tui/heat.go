@@ -173,7 +173,7 @@ func (h *heat) end() uint64 {
 	}
 	limit := ^uint64(0)
 	if h.manifest != nil {
-		limit = uint64(h.manifest.Duration() / time.Millisecond)
+		limit = h.limit()
 	}
 	for _, s := range []uint64{30, 60, 120, 180, 300, 600, 900, 1800, 3600, 7200} {
 		if s*1000 > ms+ms/10 {
@@ -181,6 +181,12 @@ func (h *heat) end() uint64 {
 		}
 	}
 	return max(ms, 1)
+}
+
+// limit is when the heat ends at the latest, where referees put it. There is a
+// manifest.
+func (h *heat) limit() uint64 {
+	return uint64(h.manifest.Duration()/time.Millisecond) + h.world.ExtendedMS
 }
 
 // mode is the playhead's state in words.
@@ -231,9 +237,11 @@ func (h *heat) status(c canvas.Canvas) {
 	var state string
 	st := canvas.Fg(canvas.Dim)
 	switch {
+	case h.world.Voided != nil && h.world.Over():
+		state, st = "■ VOIDED", canvas.Fg(canvas.Bad)
 	case h.world.MatchState == world.Aborted:
 		state, st = "■ ABORTED", canvas.Fg(canvas.Bad)
-	case h.rec.Live() && h.world.Pause != nil:
+	case h.world.Pause != nil:
 		state, st = "‖ PAUSED", canvas.Fg(canvas.Warn)
 	case h.rec.Live() && !h.world.Over():
 		state, st = "● LIVE", canvas.Fg(canvas.Ok).With(canvas.Bold)
@@ -253,7 +261,7 @@ func (h *heat) status(c canvas.Canvas) {
 	x := c.Put(0, 0, state, st)
 	at := clock(h.now)
 	if h.manifest != nil && w >= 50 {
-		at += " / " + clockShort(uint64(h.manifest.Duration()/time.Millisecond))
+		at += " / " + clockShort(h.limit())
 	}
 	x = c.Put(x+min(2, w/10), 0, at, canvas.Fg(canvas.Title).With(canvas.Bold))
 	// Who leads matters more than how many there are.

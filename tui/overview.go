@@ -180,7 +180,7 @@ func (o *overview) hints() []keymap.Action {
 		hints = append(hints, keymap.Integrity)
 	}
 	if o.desk.Desk != nil {
-		hints = append(hints, keymap.Console, keymap.Note)
+		hints = append(hints, keymap.Desk, keymap.Console, keymap.Note)
 	}
 	return append(hints, keymap.Slower, keymap.Faster, keymap.End, keymap.Leave)
 }
@@ -226,6 +226,8 @@ func (h *heat) act(m *model, a keymap.Action) tea.Cmd {
 		return m.push(&integrityScreen{heat: h})
 	case keymap.EndHeat:
 		return h.askToEnd(m)
+	case keymap.Desk:
+		return h.openDesk(m)
 	case keymap.Copy:
 		if seat != nil {
 			return m.copyText(h.explain(seat.ID).Headline)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"refbox/tui/canvas"
 )
@@ -33,7 +32,7 @@ func (r remark) sign() (rune, canvas.Style) {
 
 // remarks are all up to the playhead, in their order.
 func (h *heat) remarks() []remark {
-	if h.world.Notes.Len() == 0 && h.world.Rulings.Len() == 0 {
+	if h.world.Notes.Len()+h.world.Rulings.Len()+h.world.Pauses.Len() == 0 {
 		return nil
 	}
 	var out []remark
@@ -41,8 +40,13 @@ func (h *heat) remarks() []remark {
 		out = append(out, remark{ms: n.MS, index: n.Index, text: n.Author + " notes: " + n.Text})
 	}
 	for _, r := range h.world.Rulings.All() {
-		about := strings.TrimSpace(strings.ReplaceAll(r.Ruling, "_", " ") + " " + r.Territory + " " + r.Milestone)
-		out = append(out, remark{ms: r.MS, index: r.Index, territory: r.Territory, ruling: true, text: fmt.Sprintf("%s ruled %s: %s", r.Author, about, r.Reason)})
+		out = append(out, remark{ms: r.MS, index: r.Index, territory: r.Territory, ruling: true, text: fmt.Sprintf("%s ruled %s: %s", r.Author, rulingWords(r), r.Reason)})
+	}
+	for _, p := range h.world.Pauses.All() {
+		out = append(out, remark{ms: p.SinceMS, index: p.Index, ruling: true, text: p.Author + " paused the heat: " + p.Reason})
+		if r := p.Resumed; r != nil {
+			out = append(out, remark{ms: p.SinceMS, index: r.Index, ruling: true, text: fmt.Sprintf("%s resumed it after %.1f s: %s", r.Author, float64(r.TookMS)/1000, r.Reason)})
+		}
 	}
 	slices.SortFunc(out, func(a, b remark) int { return cmp.Compare(a.index, b.index) })
 	return out

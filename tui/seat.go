@@ -362,7 +362,7 @@ func (s *seatScreen) wantsRaw() bool { return s.attached != nil }
 func (s *seatScreen) hints() []keymap.Action {
 	hints := []keymap.Action{keymap.NextPane, keymap.Down, keymap.Up, keymap.Open, keymap.ZoomIn, keymap.Why, keymap.Transcript}
 	if s.desk.Desk != nil {
-		hints = append(hints, keymap.Console)
+		hints = append(hints, keymap.Console, keymap.Desk)
 	}
 	return append(hints,
 		keymap.PlayPause, keymap.EventBack, keymap.EventNext, keymap.Back,

@@ -61,6 +61,7 @@ const (
 	Detach     Action = "console-detach"
 	Note       Action = "note"
 	EndHeat    Action = "end-heat"
+	Desk       Action = "desk"
 	Explain    Action = "explain"
 	WhatIf     Action = "what-if"
 	Posture    Action = "posture"
@@ -186,6 +187,7 @@ func defaults() []Binding {
 		{Console, Act, []string{"c"}, "console", "attach to the seat's serial console"},
 		{Detach, Act, []string{"ctrl+]", "ctrl+5"}, "detach", "leave the console"},
 		{Note, Act, []string{"a"}, "note", "add a note to the heat"},
+		{Desk, Act, []string{"r"}, "desk", "the referee's desk: pause, rule, void"},
 		{EndHeat, Act, []string{"X"}, "end heat", "end a live heat"},
 
 		{Help, Always, []string{"?", "f1"}, "help", "keys and legend"},
