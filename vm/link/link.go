@@ -7,8 +7,7 @@
 // slow, stopped, or hostile delays no other; a port that breaks the framing is
 // closed; after Close no goroutine is left.
 //
-// Every frame passes Hub.forward, the one place where a link could be made
-// worse than it is.
+// A link can be made worse than it is, one direction at a time: see Hub.Impair.
 package link
 
 import (
@@ -18,7 +17,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
+	"time"
+
+	"refbox/vm"
 )
 
 // MaxFrame is the largest frame that a port accepts: QEMU's own buffer for
@@ -29,30 +32,34 @@ const MaxFrame = 68 << 10
 // less than a second of a busy link.
 const queueFrames = 512
 
+// lateFrames bounds what a port holds back of delayed directions.
+const lateFrames = 4096
+
 // Hub connects its ports. The zero value is not usable; call New.
 type Hub struct {
 	mu     sync.Mutex
 	ports  map[string]*port
+	ways   map[way]vm.Impairment
 	closed bool
 	all    sync.WaitGroup
 }
 
 type port struct {
 	conn net.Conn
-	out  chan []byte
+	out  chan frame
 	gone chan struct{}
 	once sync.Once
 }
 
 // New returns a hub without ports.
-func New() *Hub { return &Hub{ports: map[string]*port{}} }
+func New() *Hub { return &Hub{ports: map[string]*port{}, ways: map[way]vm.Impairment{}} }
 
 // Plug makes conn the port called name and serves it until the far end closes
 // it, it breaks the framing, it is unplugged, or the hub is closed. The hub
 // owns conn from here on, also when Plug fails. A port of that name that is
 // still plugged in is replaced: its machine was started anew.
 func (h *Hub) Plug(name string, conn net.Conn) error {
-	p := &port{conn: conn, out: make(chan []byte, queueFrames), gone: make(chan struct{})}
+	p := &port{conn: conn, out: make(chan frame, queueFrames), gone: make(chan struct{})}
 	h.mu.Lock()
 	if h.closed {
 		h.mu.Unlock()
@@ -116,21 +123,25 @@ func (h *Hub) read(name string, p *port) {
 		if err != nil {
 			return
 		}
-		h.forward(p, wire)
+		h.forward(name, p, wire)
 	}
 }
 
 // forward hands one frame, with its length in front, to every port but the one
 // it came from. The slice is shared by all receivers and never changed.
-func (h *Hub) forward(from *port, wire []byte) {
+func (h *Hub) forward(name string, from *port, wire []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, p := range h.ports {
+	for to, p := range h.ports {
 		if p == from {
 			continue
 		}
+		f, ok := pass(h.ways[way{name, to}], wire)
+		if !ok {
+			continue
+		}
 		select {
-		case p.out <- wire:
+		case p.out <- f:
 		default: // behind: an Ethernet drops
 		}
 	}
@@ -151,16 +162,41 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return wire, err
 }
 
+// write writes each frame when it is due, of those due at once the first first: a
+// delayed direction holds up no other.
 func (p *port) write() {
+	var late []frame // by due
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		var due <-chan time.Time
+		if len(late) > 0 {
+			timer.Reset(time.Until(late[0].due))
+			due = timer.C
+		}
+		var f frame
 		select {
 		case <-p.gone:
 			return
-		case wire := <-p.out:
-			if _, err := p.conn.Write(wire); err != nil {
-				p.close()
-				return
+		case f = <-p.out:
+			if !f.due.IsZero() {
+				if len(late) < lateFrames {
+					at, _ := slices.BinarySearchFunc(late, f, func(a, b frame) int {
+						if a.due.After(b.due) {
+							return 1
+						}
+						return -1
+					})
+					late = slices.Insert(late, at, f)
+				}
+				continue
 			}
+		case <-due:
+			f, late = late[0], late[1:]
+		}
+		if _, err := p.conn.Write(f.wire); err != nil {
+			p.close()
+			return
 		}
 	}
 }
