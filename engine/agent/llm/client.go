@@ -168,6 +168,7 @@ func (g *play) ask(ctx context.Context) (*answer, *fault) {
 }
 
 func (g *play) request() openai.ChatCompletionRequest {
+	//lint:ignore SA1019 vLLM and Ollama know no other name for it
 	r := openai.ChatCompletionRequest{Model: g.cfg.Model, Messages: g.messages, Tools: tools(g.seat.Login.Machines), MaxTokens: g.cfg.MaxTokens}
 	if g.cfg.Effort != "" && g.cfg.Effort != "default" {
 		r.ReasoningEffort = g.cfg.Effort

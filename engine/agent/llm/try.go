@@ -38,6 +38,7 @@ func Try(ctx context.Context, cfg Config) (Trial, error) {
 	c := newClient(cfg)
 	defer c.close()
 	began := time.Now()
+	//lint:ignore SA1019 vLLM and Ollama know no other name for it
 	a, bad := c.stream(ctx, openai.ChatCompletionRequest{Model: cfg.Model, Tools: tools(nil), MaxTokens: cfg.MaxTokens,
 		Messages: []openai.ChatCompletionMessage{{Role: openai.ChatMessageRoleUser, Content: `Call the tool with the command "true".`}}})
 	t := Trial{Took: time.Since(began)}
