@@ -122,6 +122,7 @@ type Gateway struct {
 	wg       sync.WaitGroup
 	channels chan struct{} // a token for each open session or forward
 	machines map[string]*upstream
+	hold     hold
 
 	mu         sync.Mutex
 	handshakes []net.Conn // oldest first

@@ -93,7 +93,7 @@ func (u *upstream) channel(ctx context.Context, kind string, extra []byte) (ssh.
 // acquire waits for room on a link. It gives up when no connection could be
 // made for connectTime.
 func (u *upstream) acquire(ctx context.Context) (*link, error) {
-	since := time.Now()
+	since, _ := u.g.hold.now()
 	for {
 		l, changed, err := u.try(since)
 		if l != nil || err != nil {
@@ -129,7 +129,7 @@ func (u *upstream) try(since time.Time) (*link, <-chan struct{}, error) {
 	if u.added.After(since) {
 		since = u.added
 	}
-	if time.Since(since) >= connectTime {
+	if now, held := u.g.hold.now(); !held && now.Sub(since) >= connectTime {
 		return nil, nil, u.unreachable(u.last)
 	}
 	if !u.dialing {
@@ -153,8 +153,13 @@ func (u *upstream) unreachable(last error) error {
 
 // dial makes one attempt at a connection.
 func (u *upstream) dial() {
-	ctx, cancel := context.WithTimeout(u.g.ctx, dialTime)
+	ctx, cancel := context.WithCancel(u.g.ctx)
+	stop := u.g.hold.after(dialTime, cancel)
 	client, err := u.g.cfg.Dial(ctx, u.machine)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("no connection within %v: %w", dialTime, err)
+	}
+	stop()
 	cancel()
 	if err != nil {
 		pause(u.g.ctx, 200*time.Millisecond)
@@ -165,7 +170,7 @@ func (u *upstream) dial() {
 	if err == nil && !closed {
 		l := &link{up: u, client: client, ended: make(chan struct{}), limit: perLink}
 		u.links = append(u.links, l)
-		u.added = time.Now()
+		u.added, _ = u.g.hold.now()
 		u.g.wg.Go(l.watch)
 	}
 	u.wake()
@@ -208,9 +213,9 @@ func (l *link) watch() {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for pause(ctx, keepaliveTime) == nil {
-			slow := time.AfterFunc(staleTime, func() { l.setStale(true) })
+			fresh := u.g.hold.after(staleTime, func() { l.setStale(true) })
 			_, _, err := l.client.SendRequest("keepalive@openssh.com", true, nil)
-			slow.Stop()
+			fresh()
 			if err != nil {
 				return
 			}
@@ -272,8 +277,7 @@ func (l *link) full() bool {
 // guard ends the link unless the function it returns is called in time: the
 // only way out of a request that a server never answers.
 func (l *link) guard() (done func()) {
-	t := time.AfterFunc(answerTime, func() { l.end("the machine's SSH server does not answer") })
-	return func() { t.Stop() }
+	return l.up.g.hold.after(answerTime, func() { l.end("the machine's SSH server does not answer") })
 }
 
 // end ends the link and offers it to nobody else.
