@@ -57,17 +57,21 @@ func Is(path string) bool {
 // (or match-report.json), or the only folder there is. The error says what is
 // wrong with an archive that cannot be read at all; close the tree after use.
 func Open(path string) (*Tree, error) {
+	// Not even opened: a pipe would block whoever does.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the archive: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("open the archive: %s is not a plain file: copy it to one first", text.Line(path))
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the archive: %w", err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return nil, fmt.Errorf("open the archive: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("open the archive: %s is not a plain file", text.Line(path))
 	}
 	t, err := read(f, info.Size(), limitsFor(info.Size()))
 	if err != nil {

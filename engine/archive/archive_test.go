@@ -15,8 +15,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 type entry struct {
@@ -326,4 +328,29 @@ func FuzzOpen(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A pipe under an archive's name would block whoever opens it.
+func TestPipeIsNotOpened(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe.tar.gz")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip("needs named pipes: ", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := Open(path)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "pipe.tar.gz is not a plain file") {
+			t.Fatal(err)
+		}
+	case <-time.After(10 * time.Second):
+		// Whoever waits for a writer goes on when one comes.
+		if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
+			defer f.Close()
+		}
+		t.Fatal("the pipe is waited for")
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"sort"
 
 	"refbox/engine/event"
@@ -19,6 +20,7 @@ const (
 	firstStep = 4 << 20 // bytes of the log that Open reads: some 20,000 events
 	nextStep  = 1 << 20 // bytes that are read while others wait
 	tailSize  = 256 << 10
+	readAhead = 64 << 10
 )
 
 // Class sorts events for stepping.
@@ -272,7 +274,7 @@ func (r *Recording) reopen() (changed bool, err error) {
 		return changed, nil
 	}
 	if err != nil {
-		return changed, fmt.Errorf("read the log: %w", err)
+		return changed, r.logError(err)
 	}
 	if r.file != nil {
 		open, err := r.file.Stat()
@@ -286,10 +288,23 @@ func (r *Recording) reopen() (changed bool, err error) {
 	}
 	if r.file, err = r.src.open(r.log); err != nil {
 		r.file = nil
-		return changed, fmt.Errorf("read the log: %w", err)
+		return changed, r.logError(err)
 	}
 	r.readFiles()
 	return true, nil
+}
+
+// logError says which log is not read, and what helps.
+func (r *Recording) logError(err error) error {
+	remedy := "put the log itself in its place"
+	if errors.Is(err, fs.ErrPermission) {
+		remedy = "ask its owner for the right to read it"
+	}
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fmt.Errorf("read the log %s: %w; %s", text.Line(filepath.Join(r.src.dir, r.log)), err, remedy)
 }
 
 func (r *Recording) restart() {
@@ -337,7 +352,7 @@ func (r *Recording) findTail() {
 // consume reads whole lines, about step bytes of them, and returns how many.
 func (r *Recording) consume(step int64) (int, error) {
 	start, before := r.size, r.lines
-	br := bufio.NewReaderSize(io.NewSectionReader(r.file, r.size, r.total-r.size), 64<<10)
+	br := bufio.NewReaderSize(io.NewSectionReader(r.file, r.size, r.total-r.size), readAhead)
 	for r.size-start < step {
 		line, n, err := event.ReadLine(br)
 		if errors.Is(err, event.ErrTooLong) {
@@ -435,24 +450,42 @@ func (r *Recording) take(e event.Event, n int) {
 	r.mark(r.head, i+1, r.size)
 }
 
-// readLines reads the bytes of the events from to to (excluded), with the broken
-// lines between them.
-func (r *Recording) readLines(from, to int) ([]byte, error) {
+// eachLine reads the lines of the events from to to (excluded), until yield returns
+// false; a line is valid until then. What lies between events, however much, is
+// passed over: memory holds one line.
+func (r *Recording) eachLine(from, to int, yield func(line []byte) bool) error {
 	if from >= to {
-		return nil, nil
+		return nil
 	}
 	if r.file == nil {
-		return nil, fs.ErrClosed
+		return fs.ErrClosed
 	}
 	end := r.size
 	if to < len(r.offsets) {
 		end = r.offsets[to]
 	}
-	buf := make([]byte, end-r.offsets[from])
-	if _, err := r.file.ReadAt(buf, r.offsets[from]); err != nil {
-		return nil, fmt.Errorf("read %s at byte %d: %w", r.path, r.offsets[from], err)
+	if r.reader == nil {
+		r.reader = bufio.NewReaderSize(nil, readAhead)
 	}
-	return buf, nil
+	at := int64(-1) // where the reader stands
+	for i := from; i < to; i++ {
+		if gap := r.offsets[i] - at; at < 0 || gap > readAhead {
+			at = r.offsets[i]
+			r.reader.Reset(io.NewSectionReader(r.file, at, end-at))
+		} else if gap > 0 {
+			n, _ := r.reader.Discard(int(gap)) // the line that follows shows what is missing
+			at += int64(n)
+		}
+		line, n, err := event.ReadLine(r.reader)
+		if err != nil && (!errors.Is(err, io.EOF) || n == 0) {
+			return fmt.Errorf("read %s at byte %d: %w", r.path, at, err)
+		}
+		at += int64(n)
+		if !yield(line) {
+			return nil
+		}
+	}
+	return nil
 }
 
 func firstLine(b []byte) []byte {

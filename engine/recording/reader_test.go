@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -627,4 +628,55 @@ func verifyFolder(ctx context.Context, path string) (Report, error) {
 	}
 	defer r.Close()
 	return r.Verify(ctx)
+}
+
+// Between two events there may be anything, of any size: whoever asks for events
+// does not hold it in memory.
+func TestWhatLiesBetweenEventsIsPassedOver(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "events.jsonl")
+	write(t, path, line(0, 0, note)+"\n"+line(1, 1, note)+"x\n")
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const hole = 256 << 20
+	tail := "\n" + line(2, 2, note) + strings.Repeat("y", readAhead) + "\n" + line(3, 3, note)
+	if _, err := f.WriteAt([]byte(tail), hole); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := r.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r.Len() != 4 {
+		t.Fatalf("%d events", r.Len())
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range 4 {
+		raw, err := r.Raw(i)
+		if err != nil || !bytes.HasPrefix(raw, fmt.Appendf(nil, `{"schema_version":1,"sequence":%d,`, i)) {
+			t.Fatalf("event %d: %.80q %v", i, raw, err)
+		}
+		if w := r.World(i + 1); w.ElapsedMS != uint64(i) {
+			t.Fatalf("the world after event %d is at %d ms", i, w.ElapsedMS)
+		}
+	}
+	var seen []uint64
+	if err := r.Events(0, 4, func(_ int, e event.Event) bool { seen = append(seen, e.Sequence); return true }); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	if !slices.Equal(seen, []uint64{0, 1, 2, 3}) {
+		t.Fatalf("events %v", seen)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
+		t.Fatalf("%d MiB were taken", took>>20)
+	}
 }

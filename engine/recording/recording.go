@@ -14,13 +14,14 @@
 package recording
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ type Recording struct {
 
 	index
 	seeker
+	reader *bufio.Reader // of eachLine
 }
 
 // Open opens a heat's folder, or a single log or match-report.json by its path. Of
@@ -259,37 +261,48 @@ func (r *Recording) Raw(i int) ([]byte, error) {
 	if i < 0 || i >= len(r.offsets) {
 		return nil, fmt.Errorf("%s has no event %d", r.path, i)
 	}
-	data, err := r.readLines(i, i+1)
-	if err != nil {
-		return nil, err
-	}
-	return []byte(strings.TrimRight(string(firstLine(data)), "\r\n")), nil
+	var out []byte
+	err := r.eachLine(i, i+1, func(line []byte) bool {
+		out = bytes.Clone(bytes.TrimRight(line, "\r\n"))
+		return true
+	})
+	return out, err
 }
 
 // Events calls yield for the events from to to (excluded) until it returns false.
 func (r *Recording) Events(from, to int, yield func(i int, e event.Event) bool) error {
+	const (
+		batch     = 512
+		batchSize = 1 << 20
+	)
 	d := &event.Decoder{}
-	const batch = 512
-	for ; from < to; from += batch {
+	var data []byte
+	var ends []int
+	for from < to {
+		data, ends = data[:0], ends[:0]
 		r.mu.Lock()
-		n := min(to, from+batch, len(r.offsets))
-		data, err := r.readLines(from, n)
-		var starts []int64
-		if err == nil {
-			starts = append(starts, r.offsets[from:max(from, n)]...)
-		}
+		err := r.eachLine(from, min(to, from+batch, len(r.offsets)), func(line []byte) bool {
+			data = append(data, line...)
+			ends = append(ends, len(data))
+			return len(data) < batchSize
+		})
 		r.mu.Unlock()
 		if err != nil {
 			return err
 		}
-		for k, start := range starts {
-			e, err := d.Decode(firstLine(data[start-starts[0]:]))
+		if len(ends) == 0 {
+			return nil
+		}
+		start := 0
+		for _, end := range ends {
+			e, err := d.Decode(data[start:end])
 			if err != nil {
 				return fmt.Errorf("%s changed while it was read: %w", r.path, err)
 			}
-			if !yield(from+k, e) {
+			if !yield(from, e) {
 				return nil
 			}
+			from, start = from+1, end
 		}
 	}
 	return nil

@@ -74,13 +74,14 @@ func (r *Recording) worldAt(n int) *world.World {
 		from, w = r.nearAt, r.near
 	}
 	w = w.Clone()
-	if data, err := r.readLines(from, n); err == nil {
-		start := r.offsets[from]
-		for i := from; i < n; i++ {
-			if e, err := r.fold.Decode(firstLine(data[r.offsets[i]-start:])); err == nil {
-				world.Apply(w, e)
-			}
+	err := r.eachLine(from, n, func(line []byte) bool {
+		if e, err := r.fold.Decode(line); err == nil {
+			world.Apply(w, e)
 		}
+		return true
+	})
+	if err != nil {
+		return w // as far as it could be read; the next look tries again
 	}
 	r.near, r.nearAt, r.given = w, n, w.Clone()
 	return r.given
