@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"refbox/engine/agent"
 	"refbox/engine/control"
 	"refbox/engine/event"
 	"refbox/engine/referee"
@@ -108,12 +109,14 @@ func (h *Heat) pause(ctx context.Context, race *referee.Race, author, reason str
 		return err
 	}
 	h.watch.stop()
+	h.gateways((*agent.Gateway).Hold)
 	err := h.each(ctx, vm.Machine.Pause)
 	if err == nil {
 		err = h.sayRunning(event.HeatPaused{Author: author, Reason: reason})
 	}
 	if err != nil {
 		err = errors.Join(fmt.Errorf("the heat is not paused: %w", err), h.each(ctx, thaw))
+		h.gateways((*agent.Gateway).Release)
 		h.watch.start()
 		race.Release()
 		return err
@@ -139,11 +142,20 @@ func (h *Heat) resume(race *referee.Race, author, reason string) error {
 		}
 		return err
 	})
+	h.gateways((*agent.Gateway).Release)
 	h.paused = nil
 	err := h.sayRunning(event.HeatResumed{Author: author, Reason: reason, PausedMS: uint64(time.Since(p.since).Milliseconds())})
 	h.watch.start()
 	race.Release()
 	return err
+}
+
+func (h *Heat) gateways(do func(*agent.Gateway)) {
+	for _, s := range h.seats {
+		if s.failed == nil {
+			do(s.gateway)
+		}
+	}
 }
 
 // thaw resumes a machine that is frozen.

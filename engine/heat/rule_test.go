@@ -396,6 +396,10 @@ func TestRealPause(t *testing.T) {
 		case <-ctx.Done():
 			return
 		}
+		if err := awaitWorld(t, h, func(w *world.World) bool { return passedFirst(w) && w.Seat("failover-one").Milestone("reads-restored") != nil }); err != nil {
+			t.Error(err)
+			return
+		}
 		uptimes := func() (out []time.Duration) {
 			for _, s := range h.seats {
 				hello, err := s.cluster.Machines()[0].Guest().Hello(ctx)
