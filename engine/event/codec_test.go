@@ -73,7 +73,7 @@ func bodies() []Body {
 		AgentOutraced{}, HealthObserved{}, TerritoryStateChanged{}, ResourcesChanged{},
 		TerritoryEliminated{}, InfrastructureFailure{}, HeatPrepared{}, AgentActionStarted{},
 		AgentActionFinished{}, AttackStarted{}, AttackFinished{}, FaultInjected{}, FaultConfirmed{},
-		FaultCleared{}, FaultFailed{}, CanarySample{}, LimitReached{}, SeatUnavailable{}, HeatPaused{},
+		FaultCleared{}, FaultFailed{}, CanarySample{}, CanaryResult{}, LimitReached{}, SeatUnavailable{}, HeatPaused{},
 		HeatResumed{}, ConsoleAttached{}, ConsoleDetached{}, RefereeRuling{}, OperatorNote{}, HostileOutput{},
 	}
 }

@@ -238,6 +238,27 @@ func (b *CanarySample) fields(c *codec) {
 	c.uint("acknowledged", &b.Acknowledged)
 	c.uint("failed", &b.Failed)
 	c.uint("indeterminate", &b.Indeterminate)
+	c.optUint("writes", &b.Writes)
+	c.optNullUint("since_ms", &b.SinceMS)
+}
+
+func (b *CanaryResult) fields(c *codec) {
+	c.id("territory", &b.Territory)
+	c.uint("writes", &b.Writes)
+	c.uint("acknowledged", &b.Acknowledged)
+	c.uint("failed", &b.Failed)
+	c.uint("indeterminate", &b.Indeterminate)
+	c.uint("lost", &b.Lost)
+	c.uint("unread", &b.Unread)
+	c.uint("phantoms", &b.Phantoms)
+	c.uint("loss_ms", &b.LossMS)
+	c.uint("outages", &b.Outages)
+	c.uint("outage_ms", &b.OutageMS)
+	c.uint("longest_outage_ms", &b.LongestMS)
+	c.nullUint("outage_from_ms", &b.OutageFromMS)
+	c.nullUint("first_read_ms", &b.FirstReadMS)
+	c.nullUint("first_acknowledged_ms", &b.FirstAckMS)
+	c.nullUint("steady_ms", &b.SteadyMS)
 }
 
 func (b *LimitReached) fields(c *codec) {
@@ -332,6 +353,7 @@ var decoders = map[string]func(*codec) Body{
 	"fault_cleared":                decodeAs[FaultCleared],
 	"fault_failed":                 decodeAs[FaultFailed],
 	"canary_sample":                decodeCanarySample,
+	"canary_result":                decodeAs[CanaryResult],
 	"limit_reached":                decodeAs[LimitReached],
 	"seat_unavailable":             decodeAs[SeatUnavailable],
 	"heat_paused":                  decodeAs[HeatPaused],
@@ -408,6 +430,8 @@ func (c *codec) encodeBody(b Body) {
 	case FaultFailed:
 		b.fields(c)
 	case CanarySample:
+		b.fields(c)
+	case CanaryResult:
 		b.fields(c)
 	case LimitReached:
 		b.fields(c)

@@ -234,14 +234,39 @@ type (
 		Stage     string `json:"stage"` // inject, confirm, clear
 		Detail    string `json:"detail"`
 	}
+	// CanarySample is what became of writes of the referee's client, one after the
+	// other, that ended in the same way. Package canary defines the words.
 	CanarySample struct {
-		Territory     string `json:"territory"`
-		Write         uint64 `json:"write"`
-		Outcome       string `json:"outcome"` // acknowledged, failed, indeterminate
-		LatencyMS     uint64 `json:"latency_ms"`
-		Acknowledged  uint64 `json:"acknowledged"`
-		Failed        uint64 `json:"failed"`
-		Indeterminate uint64 `json:"indeterminate"`
+		Territory     string  `json:"territory"`
+		Write         uint64  `json:"write"`              // number of the last of them
+		Outcome       string  `json:"outcome"`            // acknowledged, failed, indeterminate; mixed for many of a service that flaps
+		LatencyMS     uint64  `json:"latency_ms"`         // the longest of theirs
+		Acknowledged  uint64  `json:"acknowledged"`       // of all writes up to this one
+		Failed        uint64  `json:"failed"`             // likewise
+		Indeterminate uint64  `json:"indeterminate"`      // likewise
+		Writes        uint64  `json:"writes,omitempty"`   // how many of them; 0 is one
+		SinceMS       *uint64 `json:"since_ms,omitempty"` // when the first of them was sent
+	}
+	// CanaryResult is what the client measured, once it had read everything back. Its
+	// keys are those of canary.Measure, which defines them; the last four are those of
+	// its first outage, null for what was not or did not happen.
+	CanaryResult struct {
+		Territory     string  `json:"territory"`
+		Writes        uint64  `json:"writes"`
+		Acknowledged  uint64  `json:"acknowledged"`
+		Failed        uint64  `json:"failed"`
+		Indeterminate uint64  `json:"indeterminate"`
+		Lost          uint64  `json:"lost"`
+		Unread        uint64  `json:"unread"`
+		Phantoms      uint64  `json:"phantoms"`
+		LossMS        uint64  `json:"loss_ms"`
+		Outages       uint64  `json:"outages"`
+		OutageMS      uint64  `json:"outage_ms"`
+		LongestMS     uint64  `json:"longest_outage_ms"`
+		OutageFromMS  *uint64 `json:"outage_from_ms"`
+		FirstReadMS   *uint64 `json:"first_read_ms"`
+		FirstAckMS    *uint64 `json:"first_acknowledged_ms"`
+		SteadyMS      *uint64 `json:"steady_ms"`
 	}
 	LimitReached struct {
 		Agent  string `json:"agent"`
@@ -350,6 +375,7 @@ func (FaultConfirmed) Kind() string             { return "fault_confirmed" }
 func (FaultCleared) Kind() string               { return "fault_cleared" }
 func (FaultFailed) Kind() string                { return "fault_failed" }
 func (CanarySample) Kind() string               { return "canary_sample" }
+func (CanaryResult) Kind() string               { return "canary_result" }
 func (LimitReached) Kind() string               { return "limit_reached" }
 func (SeatUnavailable) Kind() string            { return "seat_unavailable" }
 func (HeatPaused) Kind() string                 { return "heat_paused" }

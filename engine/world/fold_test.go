@@ -281,6 +281,17 @@ func TestEveryKind(t *testing.T) {
 				return c.MS == 5 && c.Write == 4 && c.Outcome == "indeterminate"
 			},
 		},
+		"canary_result": {
+			events(5, event.CanarySample{Territory: "one", Write: 4, Outcome: "acknowledged", Acknowledged: 4, Writes: 4, SinceMS: new(uint64)},
+				7, event.CanarySample{Territory: "one", Write: 5, Outcome: "acknowledged", Acknowledged: 5},
+				8, event.CanarySample{Territory: "one", Write: 6, Outcome: "failed", Acknowledged: 5, Failed: 1},
+				9, event.CanaryResult{Territory: "one", Writes: 6, Acknowledged: 5, Failed: 1, Lost: 2, LossMS: 30}),
+			map[string]string{t1 + "canary acknowledged": `5`, t1 + "canary spans": `2`, t1 + "canary result lost": `2`},
+			func(w *World) any {
+				s := w.Seat("one")
+				return s.CanaryResult.MS == 9 && s.CanaryResult.Index == 3 && s.CanarySpans.At(0) == CanarySpan{"acknowledged", 0, 7, 5}
+			},
+		},
 		"limit_reached": {
 			events(agent, 5, event.LimitReached{Agent: "a", Limit: "cost", Detail: "over"}),
 			map[string]string{t1 + "limits": `["cost"]`}, func(w *World) any { return w.Seat("one").Limits.At(0).MS == 5 },

@@ -3,6 +3,8 @@ package world
 import (
 	"bytes"
 	"encoding/json"
+
+	"refbox/engine/event"
 )
 
 // The reference's world.json, keys in its order (recordings reference, section 3.1).
@@ -85,19 +87,27 @@ type (
 		Tied      []string `json:"tied"`
 	}
 	ourSeat struct {
-		Durable     *Instant `json:"durable"`
-		AttackMS    uint64   `json:"attack_ms"`
-		Actions     int      `json:"actions"`
-		Running     int      `json:"running_actions"`
-		Attacks     int      `json:"attacks"`
-		AttacksHeld int      `json:"attacks_held"`
-		Revocations int      `json:"revocations"`
-		Faults      int      `json:"faults"`
-		Touched     bool     `json:"touched"`
-		Hostile     uint64   `json:"hostile_outputs"`
-		Limits      []string `json:"limits"`
-		Unavailable *string  `json:"unavailable"`
-		Source      *string  `json:"unavailable_source"`
+		Durable     *Instant    `json:"durable"`
+		AttackMS    uint64      `json:"attack_ms"`
+		Actions     int         `json:"actions"`
+		Running     int         `json:"running_actions"`
+		Attacks     int         `json:"attacks"`
+		AttacksHeld int         `json:"attacks_held"`
+		Revocations int         `json:"revocations"`
+		Faults      int         `json:"faults"`
+		Touched     bool        `json:"touched"`
+		Hostile     uint64      `json:"hostile_outputs"`
+		Limits      []string    `json:"limits"`
+		Unavailable *string     `json:"unavailable"`
+		Source      *string     `json:"unavailable_source"`
+		Canary      *canaryJSON `json:"canary,omitempty"`
+	}
+	canaryJSON struct {
+		Acknowledged  uint64              `json:"acknowledged"`
+		Failed        uint64              `json:"failed"`
+		Indeterminate uint64              `json:"indeterminate"`
+		Spans         int                 `json:"spans"`
+		Result        *event.CanaryResult `json:"result"` // null when it was not read back
 	}
 	ourMilestone struct {
 		Attempts  uint64  `json:"attempts"`
@@ -235,6 +245,12 @@ func (s *Seat) ours() *ourSeat {
 	}
 	for _, l := range s.Limits.All() {
 		o.Limits = append(o.Limits, l.Limit)
+	}
+	if c := s.Canary; c != nil {
+		o.Canary = &canaryJSON{Acknowledged: c.Acknowledged, Failed: c.Failed, Indeterminate: c.Indeterminate, Spans: s.CanarySpans.Len()}
+		if r := s.CanaryResult; r != nil {
+			o.Canary.Result = &r.CanaryResult
+		}
 	}
 	if s.Unavailable != nil {
 		o.Unavailable, o.Source = &s.Unavailable.Detail, &s.Unavailable.Source

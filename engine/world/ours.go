@@ -55,7 +55,11 @@ func (w *World) applyOurs(i int, e event.Event) {
 		}
 	case event.CanarySample:
 		if s := w.seat(b.Territory); s != nil {
-			s.Canary = &Canary{e.ElapsedMS, b}
+			s.sampled(e, b)
+		}
+	case event.CanaryResult:
+		if s := w.seat(b.Territory); s != nil {
+			s.CanaryResult = &CanaryResult{e.ElapsedMS, i, b}
 		}
 	case event.LimitReached:
 		if a := w.agent(b.Agent); a != nil && a.Territory != "" {

@@ -145,7 +145,9 @@ type Seat struct {
 	Faults       List[Fault]
 	Touches      List[Touch] // of people at the console
 	Canary       *Canary
-	Hostile      uint64 // outputs that would have driven the viewer's terminal
+	CanarySpans  List[CanarySpan]
+	CanaryResult *CanaryResult // nil before it has read everything back
+	Hostile      uint64        // outputs that would have driven the viewer's terminal
 	Limits       List[Limit]
 	Prepared     *event.PreparedSeat
 	ProgressMS   uint64 // last pass or revocation
@@ -326,12 +328,6 @@ type Limit struct {
 	Limit, Detail string
 }
 
-// Canary is the referee's client, by its latest sample.
-type Canary struct {
-	MS uint64
-	event.CanarySample
-}
-
 // Agent is a competitor.
 type Agent struct {
 	ID string
@@ -478,6 +474,7 @@ func (s *Seat) copyTo(c *Seat) {
 	c.Milestones = slices.Clone(s.Milestones)
 	c.Actions, c.Attacks, c.Spans = s.Actions.clone(), s.Attacks.clone(), s.Spans.clone()
 	c.Revocations, c.Faults, c.Touches, c.Limits = s.Revocations.clone(), s.Faults.clone(), s.Touches.clone(), s.Limits.clone()
+	c.CanarySpans = s.CanarySpans.clone()
 	c.running, c.attacking = slices.Clone(s.running), slices.Clone(s.attacking)
 }
 

@@ -125,8 +125,10 @@ func tellOurs(b event.Body) (who, what string) {
 		return b.Territory, fmt.Sprintf("fault %s on %s cleared", b.Fault, b.Target)
 	case event.FaultFailed:
 		return b.Territory, fmt.Sprintf("fault %s on %s failed to %s: %s", b.Fault, b.Target, b.Stage, b.Detail)
+	case event.CanaryResult:
+		return b.Territory, b.Words()
 	case event.CanarySample:
-		return b.Territory, fmt.Sprintf("canary write %d %s in %d ms", b.Write, b.Outcome, b.LatencyMS)
+		return b.Territory, b.Words()
 	case event.LimitReached:
 		return b.Agent, fmt.Sprintf("limit %s reached: %s", b.Limit, b.Detail)
 	case event.SeatUnavailable:

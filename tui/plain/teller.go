@@ -10,11 +10,13 @@ import (
 // fails in the same way again and again the first failure is told, and how often
 // and for how long it was so once something changes, or at the end. A check that
 // follows a failure, and an attack that came out as it had before, say nothing new
-// and are left out. Seats and milestones are folded each by itself. The zero value
+// and are left out. Of the canary's samples those are told with which a seat begins
+// or ceases to acknowledge writes. Seats and milestones are folded each by itself. The zero value
 // is ready.
 type Teller struct {
 	rungs map[rungID]*rung
-	order []*rung // by their first event
+	order []*rung         // by their first event
+	serve map[string]bool // seats whose latest write of the canary's was acknowledged
 }
 
 type rungID struct{ territory, milestone string }
@@ -34,6 +36,14 @@ const maxAttacks = 100
 func (t *Teller) Next(e event.Event) []string {
 	var lines []string
 	switch b := e.Body.(type) {
+	case event.CanarySample:
+		if serves := b.Outcome == "acknowledged"; serves == t.serve[b.Territory] {
+			return nil
+		} else if t.serve == nil {
+			t.serve = map[string]bool{b.Territory: serves}
+		} else {
+			t.serve[b.Territory] = serves
+		}
 	case event.MilestoneEvaluationStarted:
 		if t.rung(b.Territory, b.Milestone).count > 0 {
 			return nil
