@@ -125,15 +125,15 @@ func (p *players) stop(cause error) {
 	p.cancel(cause)
 }
 
-// wait collects players until all have ended, or for at most d, or until ctx
-// ends when it has not already. It returns those that ended, in that order.
+// wait collects players until all have ended, or for at most d, of which no more
+// than abortGrace is left once ctx has ended. Each is told of every one.
 func (p *players) wait(ctx context.Context, d time.Duration, each ...func(playerEnd)) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	done := ctx.Done()
 	if ctx.Err() != nil {
-		done = nil
+		done, d = nil, min(d, abortGrace)
 	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	for len(p.left) > 0 {
 		select {
 		case e := <-p.ends:

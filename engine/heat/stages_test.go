@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -17,6 +18,7 @@ import (
 	"refbox/engine/arena"
 	"refbox/engine/event"
 	"refbox/engine/recording"
+	"refbox/engine/world"
 	"refbox/vm"
 )
 
@@ -55,8 +57,8 @@ func registry(p player) agent.Registry {
 	return agent.Registry{"own": func(string) (agent.Player, error) { return p, nil }}
 }
 
-// cancelled runs a heat whose context ends as soon as reached says so, and checks that it ends quickly, cleanly, and as aborted unless over.
-func cancelled(t *testing.T, cfg Config, reached func(*Heat) bool, state string) Result {
+// cancelled runs a heat whose context ends as soon as reached is closed, and checks that it ends quickly, cleanly, and as aborted unless over.
+func cancelled(t *testing.T, cfg Config, reached <-chan struct{}, state string) Result {
 	t.Helper()
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	cfg.Dir, cfg.Runtime = filepath.Join(t.TempDir(), "heat"), runtimeFolder(t)
@@ -66,11 +68,10 @@ func cancelled(t *testing.T, cfg Config, reached func(*Heat) bool, state string)
 	var wg sync.WaitGroup
 	h := New(cfg)
 	wg.Go(func() {
-		for began := time.Now(); !reached(h); time.Sleep(time.Millisecond) {
-			if time.Since(began) > 20*time.Second {
-				t.Error("the stage was not reached")
-				break
-			}
+		select {
+		case <-reached:
+		case <-time.After(20 * time.Second):
+			t.Error("the stage was not reached")
 		}
 		at = time.Now()
 		cancel()
@@ -99,14 +100,35 @@ func cancelled(t *testing.T, cfg Config, reached func(*Heat) bool, state string)
 	return res
 }
 
-func closed(c <-chan struct{}) func(*Heat) bool {
-	return func(*Heat) bool {
-		select {
-		case <-c:
-			return true
-		default:
-			return false
+// logged returns once the log of a player's heat says so.
+func logged(t *testing.T, s agent.Seat, holds func(*world.World) bool) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, err := recording.Open(filepath.Dir(filepath.Dir(s.Dir)))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer r.Close()
+	grown := r.Follow(ctx)
+	defer func() {
+		cancel()
+		for range grown { // until nothing follows any more
 		}
+	}()
+	for !holds(r.World(r.Len())) {
+		if _, ok := <-grown; !ok {
+			t.Errorf("%s: what was waited for is not in the log", s.Territory)
+			return
+		}
+	}
+}
+
+// givenUp tells whether an agent did not end before the drain did.
+func givenUp(agent string) func(*world.World) bool {
+	return func(w *world.World) bool {
+		a := w.Agent(agent)
+		return a != nil && a.TerminalState != nil && *a.TerminalState == "terminated"
 	}
 }
 
@@ -118,7 +140,7 @@ func TestCancelWhilePreparing(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
-	cancelled(t, Config{Package: pkg(t, idle, idle, idle), Driver: d}, closed(reached), "aborted")
+	cancelled(t, Config{Package: pkg(t, idle, idle, idle), Driver: d}, reached, "aborted")
 }
 
 func TestCancelWhileStarting(t *testing.T) {
@@ -131,7 +153,7 @@ func TestCancelWhileStarting(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}}
-	cancelled(t, Config{Package: pkg(t, idle, idle, idle), Driver: d}, closed(reached), "aborted")
+	cancelled(t, Config{Package: pkg(t, idle, idle, idle), Driver: d}, reached, "aborted")
 }
 
 // own gives every seat the adapter "own".
@@ -151,21 +173,43 @@ func TestCancelWhileRacing(t *testing.T) {
 		<-ctx.Done()
 		return agent.Result{}
 	})}
-	cancelled(t, cfg, closed(reached), "aborted")
+	cancelled(t, cfg, reached, "aborted")
 }
 
 func TestCancelWhileDraining(t *testing.T) {
 	p := own(pkg(t, idle, idle, idle))
 	p.Manifest.Rules.DurationSeconds = 1
 	p.Manifest.Heat.DrainSeconds = 60
+	draining := make(chan struct{})
+	var once sync.Once
 	cfg := Config{Package: p, Driver: driver(), Players: registry(func(ctx context.Context, s agent.Seat, r agent.Report) agent.Result {
-		<-ctx.Done() // told to stop; it tidies up for long
-		time.Sleep(2 * time.Second)
+		<-ctx.Done()
+		logged(t, s, func(w *world.World) bool { return w.MatchState == "finished" })
+		once.Do(func() { close(draining) })
+		// It tidies up until it is given up.
+		logged(t, s, givenUp(s.Agent))
 		return agent.Result{Status: agent.Completed}
 	})}
-	res := cancelled(t, cfg, (*Heat).over, "finished")
+	res := cancelled(t, cfg, draining, "finished")
 	if res.Outcome.Reason != "match timer expired" {
 		t.Errorf("%+v", res.Outcome)
+	}
+}
+
+// A heat that was cancelled before it waits for its players waits no longer than
+// one that is cancelled meanwhile.
+func TestCancelledHeatHasNoPatience(t *testing.T) {
+	for _, when := range []time.Duration{0, 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), when)
+			defer cancel()
+			p := &players{ends: make(chan playerEnd), left: map[*seat]bool{{}: true}}
+			began := time.Now()
+			p.wait(ctx, time.Hour)
+			if d := time.Since(began); d != when+abortGrace {
+				t.Errorf("cancelled after %v: it waited for %v", when, d)
+			}
+		})
 	}
 }
 
@@ -183,7 +227,7 @@ func TestDrainTakesLateResults(t *testing.T) {
 			}
 			<-ctx.Done()
 			if s.Territory == "failover-three" { // too late
-				time.Sleep(2 * time.Second)
+				logged(t, s, givenUp(s.Agent))
 			}
 			return agent.Result{Status: agent.Completed, Summary: "late", Usage: agent.Usage{InputTokens: tokens(120), ResourceUnits: 2}}
 		})})
