@@ -304,6 +304,40 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
+// What there is no room for is not kept: the transcript stays as it was, and the
+// model plays on.
+func TestTranscriptNeedsRoom(t *testing.T) {
+	for _, tc := range []struct {
+		room int
+		want string
+	}{{64 << 10, "transcript.json"}, {8 << 10, "transcript.live.json"}, {100, ""}} {
+		seat, seen := newSeat(t, "app")
+		left := tc.room
+		seat.Room = func(n int) bool {
+			left -= n
+			return left >= 0
+		}
+		s := serve(t, &llmtest.Server{Plan: []llmtest.Turn{do("echo on"), do("head -c 9000 /dev/zero | tr '\\0' x"), do("echo still on"),
+			{Text: "Done."}, {Text: "Yes."}}})
+		r, err := agent.Run(t.Context(), Player(config(s)), seat, &told{})
+		if err != nil || r.Status != agent.Completed || r.Transcript != tc.want {
+			t.Errorf("room for %d: %+v, %v", tc.room, r, err)
+		}
+		if n := len(seen.commands()); n != 3 {
+			t.Errorf("room for %d: %d commands were run", tc.room, n)
+		}
+		files, _ := filepath.Glob(filepath.Join(seat.Dir, "transcript*"))
+		if got := strings.Join(files, " "); tc.want == "" && got != "" || tc.want != "" && got != filepath.Join(seat.Dir, tc.want) {
+			t.Errorf("room for %d: kept %s", tc.room, got)
+		}
+		if tc.want != "" {
+			if info, err := os.Stat(filepath.Join(seat.Dir, tc.want)); err != nil || info.Size() > int64(tc.room) {
+				t.Errorf("room for %d: %v, %v", tc.room, info, err)
+			}
+		}
+	}
+}
+
 // Limits end a player while it plays, and say which one it was.
 func TestLimits(t *testing.T) {
 	most := uint64(2000)

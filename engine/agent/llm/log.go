@@ -14,6 +14,9 @@ import (
 type log struct {
 	began   time.Time
 	dir     string
+	room    func(bytes int) bool // nil: there always is
+	taken   int                  // bytes of it
+	kept    string               // the file that was written last; "" for none
 	secrets agent.Secrets
 	doc     document
 }
@@ -85,7 +88,7 @@ type metrics struct {
 }
 
 func newLog(seat agent.Seat, cfg Config, secrets agent.Secrets) *log {
-	return &log{began: time.Now(), dir: seat.Dir, secrets: secrets, doc: document{
+	return &log{began: time.Now(), dir: seat.Dir, room: seat.Room, secrets: secrets, doc: document{
 		SchemaVersion: "ATIF-v1.7", SessionID: seat.Territory + "/" + seat.Agent,
 		Agent: atifAgent{Name: "refbox-llm", Version: cfg.Version, Model: cfg.Model},
 	}}
@@ -152,7 +155,8 @@ const (
 	liveName  = "transcript.live.json"
 )
 
-// write replaces the file, whole, and returns its name; "" without a folder.
+// write replaces the file, whole, and returns its name; "" without a folder. A
+// seat that has no room for it keeps the last that it had room for.
 func (l *log) write(b bill, final bool) (string, error) {
 	if l.dir == "" {
 		return "", nil
@@ -166,17 +170,25 @@ func (l *log) write(b bill, final bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	data = append(data, '\n')
+	if grown := len(data) - l.taken; grown > 0 && l.room != nil {
+		if !l.room(grown) {
+			return l.kept, nil
+		}
+		l.taken = len(data)
+	}
 	name := liveName
 	if final {
 		name = finalName
 	}
 	tmp := filepath.Join(l.dir, "."+name+".new")
-	if err := os.WriteFile(tmp, append(data, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(tmp, data, 0o644); err != nil {
 		return "", err
 	}
 	if err := os.Rename(tmp, filepath.Join(l.dir, name)); err != nil {
 		return "", err
 	}
+	l.kept = name
 	if final {
 		os.Remove(filepath.Join(l.dir, liveName)) // the same and less
 	}
