@@ -67,11 +67,15 @@ func (a *Attempt) HTTPs(ctx context.Context, qs []Request) ([]Reply, error) {
 			qs[i].Port = a.Seat.c.ServicePort
 		}
 	}
+	one := func(i int) { replies[i], recs[i], errs[i] = a.Seat.http(ctx, qs[i]) }
 	var wg sync.WaitGroup
-	for i, q := range qs[1:] {
-		wg.Go(func() { replies[i+1], recs[i+1], errs[i+1] = a.Seat.http(ctx, q) })
+	for i := 1; i < len(qs) && a.Seat.replay == nil; i++ {
+		wg.Go(func() { one(i) })
 	}
-	replies[0], recs[0], errs[0] = a.Seat.http(ctx, qs[0])
+	one(0)
+	for i := 1; i < len(qs) && a.Seat.replay != nil; i++ {
+		one(i) // in the order of the records
+	}
 	wg.Wait()
 	for i, r := range recs {
 		a.look(replies[i].Body)
@@ -94,6 +98,11 @@ func (s *Seat) http(ctx context.Context, q Request) (rep Reply, r Record, err er
 	r = Record{Call: "http", Outside: true, Forgeable: outsideForgeable,
 		Request: httpRequest(q.Method, q.Path, q.Body, map[string]any{"port": q.Port})}
 	r, err = s.call(ctx, r, m, func(ctx context.Context) (map[string]any, error) {
+		if s.replay != nil {
+			var err error
+			rep, err = s.replay.reply("http", m.Name(), httpRequest(q.Method, q.Path, q.Body, map[string]any{"port": q.Port}))
+			return httpResponse(rep), err
+		}
 		addr, err := m.Addr(q.Port)
 		if err != nil {
 			return nil, failure(Broken, "http: port %d of %s is not forwarded: %v", q.Port, m.Name(), err)
@@ -214,6 +223,11 @@ func (a *Attempt) Port(ctx context.Context, machine string, port int) (string, e
 	state := ""
 	r := Record{Call: "port", Outside: true, Forgeable: portForgeable, Request: map[string]any{"port": port}}
 	err = a.call(ctx, r, m, func(ctx context.Context) (map[string]any, error) {
+		if p := a.Seat.replay; p != nil {
+			r, err := p.take("port", m.Name(), map[string]any{"port": port})
+			state = said(r, "state")
+			return map[string]any{"state": state}, err
+		}
 		addr, err := m.Addr(port)
 		if err != nil {
 			return nil, failure(Broken, "port: port %d of %s is not forwarded: %v", port, m.Name(), err)
@@ -283,6 +297,11 @@ func (a *Attempt) ConsoleContains(ctx context.Context, machine, text string) (bo
 	r := Record{Call: "console", Outside: true, Forgeable: "root can print anything on its console",
 		Request: map[string]any{"contains": bounded(text, maxShown)}}
 	err = a.call(ctx, r, a.Seat.c.Machines[i], func(context.Context) (map[string]any, error) {
+		if p := a.Seat.replay; p != nil {
+			r, err := p.take("console", a.Seat.c.Machines[i].Name(), map[string]any{"contains": bounded(text, maxShown)})
+			found = r.Response["found"] == true
+			return map[string]any{"found": found}, err
+		}
 		return map[string]any{"found": found}, nil
 	})
 	return found, err

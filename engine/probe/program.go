@@ -234,7 +234,7 @@ func (p *program) run(ctx context.Context, a *Attempt, f starlark.Callable) (v s
 	switch {
 	case errors.As(err, &fail):
 		return nil, fail
-	case errors.Is(err, ErrGone):
+	case errors.Is(err, ErrGone), unknown(err):
 		return nil, err
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -323,14 +323,30 @@ func eventually(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(r.a.Seat.slow(time.Duration(timeout)))
-	for {
+	limit := r.a.Seat.slow(time.Duration(timeout))
+	try := func() (starlark.Value, error) {
 		v, err := starlark.Call(t, fn, nil, nil)
-		if err == nil && v != starlark.False {
-			return v, nil
-		}
-		if err == nil {
+		if err == nil && v == starlark.False {
 			err = refuse(t, "not so within "+time.Duration(timeout).String())
+		}
+		return v, err
+	}
+	if p := r.a.Seat.replay; p != nil {
+		var v starlark.Value
+		err := p.eventually(limit, time.Duration(every), func() (err error) {
+			v, err = try()
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return v, nil
+	}
+	deadline := time.Now().Add(limit)
+	for {
+		v, err := try()
+		if err == nil {
+			return v, nil
 		}
 		var f *Failure
 		// What a verifier did wrong, and a machine that is gone, do not mend

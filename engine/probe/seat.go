@@ -34,6 +34,7 @@ type Config struct {
 type Seat struct {
 	c        Config
 	consoles []*tail
+	replay   *Replay // answers in the machines' place; nil with machines
 	closed   sync.Once
 }
 
@@ -258,7 +259,7 @@ func classify(ctx context.Context, call string, err error) error {
 	switch {
 	case errors.As(err, &f):
 		return f
-	case errors.Is(err, ErrGone):
+	case errors.Is(err, ErrGone), unknown(err):
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -274,6 +275,12 @@ func classify(ctx context.Context, call string, err error) error {
 		return failure(Contract, "%s: the guest did not answer in time", call)
 	}
 	return failure(Contract, "%s: %v", call, err)
+}
+
+// unknown says that a call of a replay has no answer.
+func unknown(err error) bool {
+	var i *Insufficient
+	return errors.As(err, &i) || errors.Is(err, ErrCutOff)
 }
 
 // Attempt begins an evaluation.
@@ -299,6 +306,9 @@ func (a *Attempt) Reboot(ctx context.Context, boot *Boot) (back bool, err error)
 	a.disrupted = true
 	if boot == nil {
 		boot = new(Boot)
+	}
+	if p := a.Seat.replay; p != nil {
+		return p.reboot(a, boot)
 	}
 	errs := make([]error, len(a.Seat.c.Machines))
 	recs := make([]Record, len(errs))

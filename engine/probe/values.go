@@ -266,6 +266,9 @@ func guestMethods(machine string) map[string]method {
 			if err := starlark.UnpackArgs("listeners", args, kw); err != nil {
 				return nil, err
 			}
+			if r.a.Seat.replay != nil {
+				return nil, &Insufficient{"of listeners only the ports were recorded", false}
+			}
 			g, err := r.a.Guest(machine)
 			if err != nil {
 				return nil, err
