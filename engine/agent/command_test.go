@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
 )
 
 // record of what a player reports.
@@ -150,14 +152,7 @@ echo '{"schema_version":1,"agent":"claux","territory":"one","usage":{"input_toke
 	case <-time.After(20 * time.Second):
 		t.Fatal("the usage was not streamed")
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(seat.Dir, "transcript.live.json")); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the live transcript was not taken over")
-		}
-	}
+	appears(t, filepath.Join(seat.Dir, "transcript.live.json"))
 	if err := os.WriteFile(filepath.Join(seat.Private, "player", "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -227,15 +222,7 @@ while :; do sleep 1; done
 		r, _ := Run(ctx, CommandPlayer(Command{Argv: []string{script(t, text)}}), seat, &heard{})
 		done <- r
 	}()
-	file := filepath.Join(seat.Private, "player", "ready")
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(file); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the program did not come to its wait")
-		}
-	}
+	appears(t, filepath.Join(seat.Private, "player", "ready"))
 	cancel()
 	select {
 	case r := <-done:
@@ -262,7 +249,35 @@ while :; do sleep 1; done
 	}
 }
 
-// alive waits a moment for a killed process to be gone, or a zombie.
+// appears waits until a file is there.
+func appears(t *testing.T, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil { // whoever writes it may not have come so far
+		t.Fatal(err)
+	}
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Add(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	late := time.After(20 * time.Second)
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		select {
+		case <-w.Events:
+		case <-late:
+			t.Fatalf("%s did not appear", path)
+		}
+	}
+}
+
+// alive waits a moment for a killed process to be gone, or a zombie: nobody tells
+// of the end of another's child.
 func alive(pid int) bool {
 	for range 100 {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -291,11 +306,7 @@ while :; do sleep 0.05; done
 		r, _ := Run(ctx, CommandPlayer(Command{Argv: []string{script(t, text)}}), seat, &heard{})
 		done <- r
 	}()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(filepath.Join(seat.Private, "player", "ready")); err == nil {
-			break
-		}
-	}
+	appears(t, filepath.Join(seat.Private, "player", "ready"))
 	cancel(ErrFrozen)
 	if r := <-done; r.Status != Completed || r.Transcript != "transcript.json" {
 		t.Errorf("%+v", r)
