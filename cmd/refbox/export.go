@@ -215,6 +215,7 @@ func (x exporter) to(file string, write func(io.Writer) (string, error)) error {
 	if err := x.outside(file); err != nil {
 		return err
 	}
+	_, before := os.Lstat(file)
 	f, err := os.CreateTemp(filepath.Dir(file), ".refbox-export-")
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -238,7 +239,11 @@ func (x exporter) to(file string, write func(io.Writer) (string, error)) error {
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	fmt.Fprintf(x.a.err, "wrote %s: %s\n", text.Line(file), what)
+	did := "wrote"
+	if before == nil {
+		did = "replaced"
+	}
+	fmt.Fprintf(x.a.err, "%s %s: %s\n", did, text.Line(file), what)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"refbox/engine/archive"
 	"refbox/engine/recording"
@@ -10,13 +11,9 @@ import (
 
 // openRecording opens a heat's folder, a single log, or an archive of either.
 func openRecording(path string) (*recording.Recording, error) {
-	if !archive.Is(path) {
+	if info, err := os.Stat(path); !archive.Is(path) || err == nil && info.IsDir() {
 		rec, err := recording.Open(path)
-		if err == nil && rec.Complete() && !begun(rec) {
-			rec.Close()
-			return nil, brokenError(errNoRecording(path))
-		}
-		return rec, err
+		return withEvents(path, rec, err)
 	}
 	tree, err := archive.Open(path)
 	if err != nil {
@@ -38,7 +35,25 @@ func openRecording(path string) (*recording.Recording, error) {
 		}
 		found = append(found, f)
 	}
-	return recording.OpenTree(tree, path, found...)
+	rec, err := recording.OpenTree(tree, path, found...)
+	return withEvents(path, rec, err)
+}
+
+// withEvents refuses a recording that holds nothing of a heat, and says what is in
+// the place of one.
+func withEvents(path string, rec *recording.Recording, err error) (*recording.Recording, error) {
+	if err != nil || !rec.Complete() || begun(rec) {
+		return rec, err
+	}
+	err = errNoRecording(path)
+	for _, f := range rec.Integrity().Findings {
+		if f.Line > 0 {
+			err = fmt.Errorf("%w; %s: %s", err, f.File, f.Text)
+			break
+		}
+	}
+	rec.Close()
+	return nil, brokenError(err)
 }
 
 // begun says that a recording holds something of a heat. An empty log alone does

@@ -95,7 +95,7 @@ func printEvents(ctx context.Context, a *app, rec *recording.Recording, ended <-
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	changed := rec.Follow(ctx)
-	done := 0
+	done, restarts := 0, rec.Restarts()
 	var teller plain.Teller
 	say := func(lines []string) error {
 		for _, l := range lines {
@@ -108,6 +108,10 @@ func printEvents(ctx context.Context, a *app, rec *recording.Recording, ended <-
 	defer func() { say(teller.End(rec.Head())) }() //nolint:errcheck // nobody reads on
 	more := func() {
 		rec.Refresh() //nolint:errcheck // what was read is printed; the report says what was not
+		if n := rec.Restarts(); n != restarts {
+			say([]string{"restarted: the log was replaced or cut, and is read from its beginning"}) //nolint:errcheck // the next line meets the same
+			done, restarts, teller = 0, n, plain.Teller{}
+		}
 		//nolint:errcheck // the same
 		rec.Events(done, rec.Len(), func(i int, e event.Event) bool {
 			done = i + 1

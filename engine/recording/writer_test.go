@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -497,5 +499,41 @@ func TestWriterWorldIsTheFold(t *testing.T) {
 	theirs, err := world.Fold([]event.Event{e}).JSON()
 	if err != nil || !bytes.Equal(mine, theirs) {
 		t.Fatalf("%s\n%s", mine, theirs)
+	}
+}
+
+// Of a sealed heat every altered byte of the log is a break, and its line is named.
+func TestAnyAlteredByteOfASealedHeatIsNamed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "heat")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "recordings", "primary-failover"))); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(dir, eventsFile)
+	whole, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edits := 60
+	if testing.Short() {
+		edits = 15
+	}
+	for range edits {
+		at, to := rand.IntN(len(whole)), byte(rand.IntN(256))
+		if to == whole[at] {
+			continue
+		}
+		altered := bytes.Clone(whole)
+		altered[at] = to
+		write(t, log, string(altered))
+		report, err := verifyFolder(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := 1 + bytes.Count(whole[:at], []byte("\n"))
+		if !slices.ContainsFunc(report.Findings, func(f Finding) bool {
+			return f.Severity == Break && f.Code == "chain_broken" && f.Line == line
+		}) {
+			t.Fatalf("byte %d, of line %d, changed from %q to %q: %+v", at, line, whole[at], to, report.Findings)
+		}
 	}
 }
