@@ -237,7 +237,8 @@ func (x *reviewer) outcome(i int, e event.Event, b event.MatchFinished) {
 			tied := append([]string{first.Territory}, first.Tied...)
 			slices.Sort(tied)
 			got.Verdict = fmt.Sprintf("dead heat of %v", tied)
-		case first.Points > 0 && s.CompetitorState != "unavailable" && world.Winner(all) != "":
+		case world.Winner(all) == "" || s.CompetitorState == "unavailable":
+		case first.Points > 0 || s.CompetitorState == "": // a conquest has no points
 			got.Verdict = "won by " + first.Territory
 		}
 	}
