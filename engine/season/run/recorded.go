@@ -72,6 +72,7 @@ func attemptOf(w *world.World) season.Attempt {
 		last, _ := w.Rulings.Last()
 		a.Aborted = last.Ruling == "heat_ended"
 	}
+	a.Aborted = a.Aborted || w.Voided != nil // a referee's decision: the week stops for it, too
 	dead := map[string]bool{}
 	for _, s := range world.Standings(w) {
 		dead[s.Territory] = s.DeadHeat()
