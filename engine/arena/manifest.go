@@ -1,6 +1,9 @@
 package arena
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Manifest is an arena's manifest as loaded: every default filled in. Field
 // order is the key order of arena.json; an option that is absent is null there.
@@ -21,8 +24,9 @@ type Manifest struct {
 	Territories   []Territory    `json:"territories"`
 	Agents        []Agent        `json:"agents"`
 
-	Guest *Guest `json:"guest,omitempty"` // ours
-	Heat  *Heat  `json:"heat,omitempty"`  // ours
+	Guest  *Guest  `json:"guest,omitempty"`  // ours
+	Heat   *Heat   `json:"heat,omitempty"`   // ours
+	Canary *Canary `json:"canary,omitempty"` // ours
 }
 
 // Modes of a heat.
@@ -272,6 +276,20 @@ type Heat struct {
 
 // DefaultDrainSeconds is used when the manifest has no heat table.
 const DefaultDrainSeconds = 30
+
+// Canary declares that the referee's own client writes records through each
+// territory's public service for the whole heat: package canary.
+type Canary struct {
+	// Path of a record: PUT writes it, GET reads it. {id} stands for its id, which is of
+	// a-z 0-9 and -, as its value is.
+	Path       string `json:"path"`
+	IntervalMS uint64 `json:"interval_ms" default:"500"` // between two writes
+	// Known is one of guest.values that can be read as long as the service serves reads.
+	Known *string `json:"known,omitempty"`
+}
+
+// Interval is the time between two writes.
+func (c Canary) Interval() time.Duration { return time.Duration(c.IntervalMS) * time.Millisecond }
 
 // JSON is arena.json, in the reference's form: two-space indent, nothing escaped
 // that JSON does not demand, no final newline.

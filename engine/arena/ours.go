@@ -2,6 +2,7 @@ package arena
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -41,6 +42,7 @@ func (c *checker) ours() {
 		}
 	}
 	c.guest()
+	c.canary()
 	if m.Heat != nil {
 		c.failIf(m.Heat.DrainSeconds > 3600, "heat.drain_seconds", "must be at most 3600")
 	}
@@ -177,6 +179,26 @@ func (c *checker) guest() {
 		c.id(fmt.Sprintf("guest.values[%d].name", i), v.Name, names)
 	}
 	c.failIf(len(g.Values) > 64, "guest.values", "must be at most 64")
+}
+
+var canaryPath = regexp.MustCompile(`^/[!-"$&-z|~]{0,200}\{id\}[!-"$&-z|~]{0,50}$`)
+
+// maxCanaryWrites is what a client makes at most: package canary.
+const maxCanaryWrites = 1 << 16
+
+func (c *checker) canary() {
+	d := c.m.Canary
+	if d == nil {
+		return
+	}
+	c.failIf(!canaryPath.MatchString(d.Path), "canary.path", "%s must be the path of a record on the service, with one {id}, e.g. /records/{id}", quote(d.Path))
+	c.failIf(d.IntervalMS < 100 || d.IntervalMS > 60_000, "canary.interval_ms", "must be from 100 to 60000")
+	c.failIf(d.IntervalMS >= 100 && c.m.Rules.DurationSeconds <= maxDurationSeconds && c.m.Rules.DurationSeconds*1000/d.IntervalMS > maxCanaryWrites,
+		"canary.interval_ms", "would be more than %d writes in a heat", maxCanaryWrites)
+	if d.Known != nil {
+		known := c.m.Guest != nil && slices.ContainsFunc(c.m.Guest.Values, func(v SecretValue) bool { return v.Name == *d.Known })
+		c.failIf(!known, "canary.known", "none of guest.values is called %s", quote(*d.Known))
+	}
 }
 
 func (c *checker) argv(at string, argv []string) {

@@ -194,7 +194,13 @@ func TestRules(t *testing.T) {
 			[]string{"territories[0].links[0].ends: ", "territories[0].links[0].ends: "}},
 		{"guest", func(m *Manifest) {
 			m.Guest = &Guest{Setup: []string{"setup"}, Seat: []string{"rm", "-rf"}, Forwards: []uint16{0, 22}, Values: []SecretValue{{Name: "a"}, {Name: "a"}, {Name: ""}}}
-		}, []string{"guest.forwards: port 0", "guest.forwards: port 22", "guest.setup: ", "guest.seat: ", "guest.values[1].name: ", "guest.values[2].name: "}},
+		}, []string{"guest.forwards: port 0", "guest.forwards: port 22", "guest.setup: ", "guest.seat: ", "guest.values[1].name: ", "guest.values[2].name: ", "canary.known: "}},
+		{"canary", func(m *Manifest) { m.Canary = &Canary{Path: "/x/{id}", IntervalMS: 500} }, nil},
+		{"canary path", func(m *Manifest) { m.Canary = &Canary{Path: "records/{id}", IntervalMS: 500} }, []string{"canary.path: "}},
+		{"canary ids", func(m *Manifest) { m.Canary = &Canary{Path: "/{id}/{id}", IntervalMS: 500} }, []string{"canary.path: "}},
+		{"canary line", func(m *Manifest) { m.Canary = &Canary{Path: "/{id} HTTP/1.0\r\nX: y", IntervalMS: 500} }, []string{"canary.path: "}},
+		{"canary haste", func(m *Manifest) { m.Canary = &Canary{Path: "/{id}", IntervalMS: 99} }, []string{"canary.interval_ms: "}},
+		{"canary known", func(m *Manifest) { m.Canary = &Canary{Path: "/{id}", IntervalMS: 500, Known: new(string)} }, []string{"canary.known: "}},
 		{"drain", func(m *Manifest) { m.Heat = &Heat{DrainSeconds: 3601} }, []string{"heat.drain_seconds: "}},
 		{"too many territories", func(m *Manifest) {
 			m.Territories, m.Agents = nil, nil

@@ -80,7 +80,7 @@ func (c *Client) begin(ctx context.Context) bool {
 	return false
 }
 
-// readEvery: while writes are acknowledged, so many come with one read.
+// readEvery: while the service serves, so many writes come with one read.
 const readEvery = 4
 
 // Run writes until ctx ends, or MaxWrites were made. A request that is under way then is
@@ -89,13 +89,14 @@ func (c *Client) Run(ctx context.Context) {
 	tick := time.NewTicker(c.cfg.Every)
 	defer tick.Stop()
 	acknowledged := uint64(0) // the last
+	last := None              // answer to a read
 	for n := uint64(1); n <= MaxWrites && c.begin(ctx); n++ {
 		w := c.write(context.WithoutCancel(ctx), n)
 		if w.Outcome == Acknowledged {
 			acknowledged = n
 		}
-		if ctx.Err() == nil && (w.Outcome != Acknowledged || n%readEvery == 0) {
-			c.read(context.WithoutCancel(ctx), acknowledged)
+		if ctx.Err() == nil && (w.Outcome != Acknowledged || last != Right || n%readEvery == 0) {
+			last = c.read(context.WithoutCancel(ctx), acknowledged)
 		}
 		c.busy.Unlock()
 		if out := c.said.add(w); len(out) > 0 {
@@ -120,8 +121,9 @@ func (c *Client) write(ctx context.Context, n uint64) Write {
 	return w
 }
 
-// read reads the record of write n, or the known one if n is 0.
-func (c *Client) read(ctx context.Context, n uint64) {
+// read reads the record of write n, or the known one if n is 0; if there is none, there
+// is nothing that could be wrong.
+func (c *Client) read(ctx context.Context, n uint64) Answer {
 	var want Record
 	switch {
 	case n > 0:
@@ -129,11 +131,12 @@ func (c *Client) read(ctx context.Context, n uint64) {
 	case c.cfg.Known != nil:
 		want = *c.cfg.Known
 	default:
-		return
+		return Right
 	}
 	sent := c.cfg.Clock()
 	a := c.look(ctx, want)
 	c.log.Reads = append(c.log.Reads, Read{sent, c.cfg.Clock(), a})
+	return a
 }
 
 // look reads one record.

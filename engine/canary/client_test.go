@@ -171,7 +171,7 @@ func TestLoss(t *testing.T) {
 	if want := cl.log.Writes[19].DoneMS - cl.log.Writes[16].DoneMS; m.LossMS != want {
 		t.Errorf("a loss of %d ms, want %d", m.LossMS, want)
 	}
-	if conns != 20+19/readEvery || s.conns-conns != 20+3 {
+	if conns != 20+1+19/readEvery || s.conns-conns != 20+3 {
 		t.Errorf("%d requests, then %d", conns, s.conns-conns)
 	}
 	if last := out[len(out)-1]; last.Acknowledged != 20 || last.Write != 20 {

@@ -11,6 +11,9 @@
 //     heat without any seat is aborted.
 //   - A heat all of whose players were failed by their harnesses is aborted as no
 //     contest.
+//   - Where the arena declares a canary, a client of the referee's writes to every seat
+//     from the clock's start to the freeze, and reads back once no player reaches a
+//     machine any more, for at most the drain's time again.
 //   - At the freeze players are told to stop, and have the manifest's drain time
 //     to leave their artefacts; nothing of that changes the outcome.
 package heat
@@ -112,6 +115,8 @@ type Heat struct {
 
 	seats []*seat
 	notes []arena.Note
+
+	canaries *canaries // set before race is
 
 	race atomic.Pointer[referee.Race]
 
@@ -299,10 +304,17 @@ func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (re
 		}
 	}
 	race := referee.New(rules, probes, h, h.clock)
+	var err error
+	if h.canaries, err = h.newCanaries(); err != nil {
+		return referee.Outcome{}, err
+	}
+	defer h.canaries.stop()
 	h.race.Store(race)
 	h.watch.start()
+	h.canaries.start(ctx)
 	players := h.startPlayers(ctx, time.Now().Add(rules.Duration), race.Expired())
 	out, err := race.Run(ctx)
+	h.canaries.cancel()
 	if err != nil {
 		players.stop(err)
 		players.wait(ctx, abortGrace)

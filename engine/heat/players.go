@@ -209,6 +209,7 @@ func (h *Heat) drain(ctx context.Context, p *players, out referee.Outcome) error
 		h.say(event.AgentTerminated{Agent: id, Reason: "post-match drain deadline expired"})
 	}
 	p.wait(ctx, abortGrace)
+	h.readBack(ctx, limit)
 	h.say(event.PostMatchDrainFinished{CapturedAgents: uint64(captured), TerminatedAgents: uint64(len(late))})
 	if len(p.left) > 0 {
 		return fmt.Errorf("%d players did not end when they were told to", len(p.left))

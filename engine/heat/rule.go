@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"refbox/engine/agent"
+	"refbox/engine/canary"
 	"refbox/engine/control"
 	"refbox/engine/event"
 	"refbox/engine/referee"
@@ -108,6 +109,7 @@ func (h *Heat) pause(ctx context.Context, race *referee.Race, author, reason str
 	if err := race.Hold(ctx); err != nil {
 		return err
 	}
+	h.canaries.each((*canary.Client).Hold)
 	h.watch.stop()
 	h.gateways((*agent.Gateway).Hold)
 	err := h.each(ctx, vm.Machine.Pause)
@@ -118,6 +120,7 @@ func (h *Heat) pause(ctx context.Context, race *referee.Race, author, reason str
 		err = errors.Join(fmt.Errorf("the heat is not paused: %w", err), h.each(ctx, thaw))
 		h.gateways((*agent.Gateway).Release)
 		h.watch.start()
+		h.canaries.each((*canary.Client).Release)
 		race.Release()
 		return err
 	}
@@ -146,6 +149,7 @@ func (h *Heat) resume(race *referee.Race, author, reason string) error {
 	h.paused = nil
 	err := h.sayRunning(event.HeatResumed{Author: author, Reason: reason, PausedMS: uint64(time.Since(p.since).Milliseconds())})
 	h.watch.start()
+	h.canaries.each((*canary.Client).Release)
 	race.Release()
 	return err
 }

@@ -21,6 +21,7 @@ import (
 
 	"refbox/engine/agent"
 	"refbox/engine/arena"
+	"refbox/engine/canary"
 	"refbox/engine/event"
 	"refbox/engine/probe"
 	"refbox/engine/text"
@@ -43,6 +44,7 @@ type seat struct {
 
 	cluster  vm.Cluster
 	probe    *probe.Seat
+	canary   *canary.Client // nil where the arena declares none
 	gateway  *agent.Gateway
 	password string
 	login    []byte // the player's private key
