@@ -95,16 +95,32 @@ for node in ast.walk(ast.parse(open(agent).read())):
     if isinstance(node, ast.Import):
         for name in node.names:
             __import__(name.name)
-files = {"/usr/lib/refbox/agent.pyc", "/etc/systemd/system/refbox-agent.service", "/usr/bin/python3"}
+files = {"/usr/lib/refbox/agent.pyc", "/etc/systemd/system/refbox-agent.service", "/etc/ld.so.cache", "/usr/bin/python3"}
 for m in list(sys.modules.values()):
     files.update(f for f in (getattr(m, "__file__", None), getattr(m, "__cached__", None)) if f)
 for line in subprocess.run(["ldd", "/usr/bin/python3"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines():
     files.update(w for w in line.split() if w.startswith("/"))
 import hashlib, os
-# A link to an absolute path leads elsewhere in the initrd.
-for f in sorted({f if f.startswith("/usr/bin/") else os.path.realpath(f) for f in files}):
+links = {}
+def real(f):
+    """The path without the links on its way, which are kept."""
+    done, rest = "", f.strip("/").split("/")
+    while rest:
+        part = rest.pop(0)
+        at = done + "/" + part
+        if part == "..":
+            done = os.path.dirname(done)
+        elif os.path.islink(at):
+            links[at] = to = os.readlink(at)
+            done, rest = "" if to.startswith("/") else done, to.strip("/").split("/") + rest
+        else:
+            done = at
+    return done
+for f in sorted({real(f) for f in files}):
     if os.path.exists(f):
         print("%s  %s" % (hashlib.sha256(open(f, "rb").read()).hexdigest(), f.lstrip("/")))
+for f in sorted(links):
+    print("link %s %s" % (links[f], f.lstrip("/")))
 EOF
 
 # --- no identity: a machine gets one when it starts

@@ -105,12 +105,23 @@ func (s *suite) wanting(t *testing.T, m vm.Machine) {
 	s.booted(t, m)
 	active("inactive")
 	s.refused(t, m, 8080)
-	s.run(t, m, "systemctl unmask conform.service; mv /root/conform.service /etc/systemd/system; systemctl daemon-reload; cp -p "+s.Helper+" /root/kept; echo >>"+s.Helper)
-	if err := m.Reboot(s.ctx(t), unit); !errors.Is(err, vm.ErrGuestRefused) || !strings.Contains(err.Error(), s.Helper) {
-		t.Errorf("with an altered helper: %v, want ErrGuestRefused, naming %s", err, s.Helper)
+	// A file of the order's that leads to what the host compares with must not be
+	// written through, and a helper that is a link must not be looked up in the
+	// host's own file system: there this one leads to a copy that nobody altered.
+	s.run(t, m, "systemctl unmask conform.service; mv /root/conform.service /etc/systemd/system; systemctl daemon-reload; cp -p "+s.Helper+" /root/kept; "+
+		"mkdir -p /etc/refbox; rm -f /etc/refbox/order; ln -s /sums /etc/refbox/order")
+	escape := strings.Repeat("../", strings.Count(s.Helper, "/")) + "root/root/altered"
+	for _, alter := range []string{
+		"echo >>" + s.Helper,
+		"mkdir -p /root/root; cp -p /root/kept /root/altered; cp -p /root/kept /root/root/altered; echo >>/root/root/altered; rm " + s.Helper + "; ln -s " + escape + " " + s.Helper,
+	} {
+		s.run(t, m, alter)
+		if err := m.Reboot(s.ctx(t), unit); !errors.Is(err, vm.ErrGuestRefused) || !strings.Contains(err.Error(), s.Helper) {
+			t.Errorf("with an altered helper (%s): %v, want ErrGuestRefused, naming %s", alter, err, s.Helper)
+		}
+		active("active")
 	}
-	active("active")
-	s.run(t, m, "cp -p /root/kept "+s.Helper)
+	s.run(t, m, "rm -r /root/root /root/altered "+s.Helper+"; cp -p /root/kept "+s.Helper)
 	// Neither the order nor what it found outlives the boot.
 	if err := m.Reboot(s.ctx(t)); err != nil {
 		t.Fatal(err)
