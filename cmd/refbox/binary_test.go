@@ -456,8 +456,12 @@ func (b *box) readable(dir string, cut bool) {
 		b.t.Errorf("verify does not say where the heat stopped:\n%s", v.output)
 	}
 	for _, args := range [][]string{{"why", dir}, {"replay", dir, "--headless"}} {
-		if p := b.run(30*time.Second, args...); p.code != 0 {
+		p := b.run(30*time.Second, args...)
+		if p.code != 0 {
 			b.t.Errorf("refbox %v exits with %d\n%s%s", args, p.code, p.output, p.errors)
+		}
+		if s := p.output.String(); cut && args[0] == "why" && !strings.Contains(s, "cut off: ") && !strings.Contains(s, "no seat has an outcome") {
+			b.t.Errorf("why does not say that the recording is cut off:\n%s", s)
 		}
 	}
 }

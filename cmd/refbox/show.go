@@ -148,11 +148,18 @@ func printSummary(a *app, rec *recording.Recording) {
 			for _, line := range wrapped(a, fmt.Sprintf("%d. %s", s.Rank, e.Headline)) {
 				fmt.Fprintln(a.out, line)
 			}
+			if r := w.Seat(s.Territory).CanaryResult; r != nil {
+				fmt.Fprintf(a.out, "   writes lost: %s; outage: %s\n", r.LossWords(), r.OutageWords())
+			}
 		}
+	}
+	state := matchState(w)
+	if !w.Over() && rec.Integrity().Stopped != "" {
+		state = "stopped while " + state
 	}
 	path := text.Line(rec.Path())
 	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\nwhy       refbox why %s\n",
-		matchState(w), playback.Format(w.ElapsedMS), path, path, path)
+		state, playback.Format(w.ElapsedMS), path, path, path)
 }
 
 // wrapped breaks a sentence at a terminal's edge, between words. A pipe gets it

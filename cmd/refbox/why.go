@@ -66,6 +66,9 @@ func explain(a *app, rec *recording.Recording, seats []string, asJSON bool) erro
 		_, err := fmt.Fprintln(a.out, "no seat has an outcome: none was ready when the heat was "+matchState(w))
 		return err
 	}
+	if at := rec.Integrity().Stopped; at != "" {
+		fmt.Fprint(a.out, "This recording is cut off: "+at+".\n\n")
+	}
 	for i, e := range all {
 		if i > 0 {
 			fmt.Fprintln(a.out)

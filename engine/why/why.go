@@ -52,7 +52,8 @@ const (
 	Limit   Kind = "limit"
 	Fault   Kind = "fault"
 	Ruling  Kind = "ruling"
-	Note    Kind = "note" // of an operator, on the heat as a whole
+	Note    Kind = "note"   // of an operator, on the heat as a whole
+	Canary  Kind = "canary" // what the referee's client measured
 	End     Kind = "end"
 )
 
@@ -93,6 +94,11 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 	}
 	for _, f := range s.Faults.All() {
 		e.add(f.InjectedMS, f.Index, Fault, "", "fault %s on %s: %s", f.Fault, f.Target, f.State)
+	}
+	if r := s.CanaryResult; r != nil {
+		e.add(r.MS, r.Index, Canary, "", "%s", r.Words())
+	} else if c := s.Canary; c != nil && w.Over() {
+		e.addNo(c.MS, Canary, "the canary's writes: %d acknowledged, %d failed, %d indeterminate; they were not read back, so that the loss is unknown", c.Acknowledged, c.Failed, c.Indeterminate)
 	}
 	if u := s.Unavailable; u != nil {
 		e.add(u.MS, u.Index, Lost, "", "the seat became unavailable, charged to %s: %s", u.Source, u.Detail)
@@ -198,7 +204,7 @@ func headline(w *world.World, m *arena.Manifest, s *world.Seat, o world.Outcome)
 		}
 		return fmt.Sprintf("The heat was aborted with %s at %s%s.", s.ID, points, reason)
 	}
-	return fmt.Sprintf("The heat runs; %s has %s: %s.", s.ID, points, blocked(w, m, s))
+	return fmt.Sprintf("So far %s has %s: %s.", s.ID, points, blocked(w, m, s))
 }
 
 // ruling is what was ruled, in words.
