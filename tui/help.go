@@ -143,6 +143,8 @@ func (s *helpScreen) drawLegend(c canvas.Canvas) int {
 		{'↶', canvas.Fg(canvas.Bad), "a milestone was revoked"},
 		{noteSign, canvas.Fg(canvas.Accent), "an operator's note"},
 		{rulingSign, canvas.Fg(canvas.Warn), "a referee's ruling"},
+		{signAcknowledged, canvas.Fg(canvas.Ok), "writes of the referee's client acknowledged"},
+		{signFailed, canvas.Fg(canvas.Bad), "… declined   ? may have happened or not   −3 lost at the end"},
 		{'·', canvas.Fg(canvas.Dim), "a pass later in the recording"},
 		{'▲', canvas.Fg(canvas.Focus), "the playhead"},
 		{'○', canvas.Fg(canvas.Text), "below a lane: a pass of the heat behind, −1.5 s: sooner than it"},

@@ -35,6 +35,10 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 			}
 		}
 	}
+	canaries := h.canaryLanes(rows)
+	if canaries {
+		per, names = 2, max(names, text.Width("  writes"))
+	}
 	left, right := max(1+names+1, 7), w-6
 	lanes := min((rows-1)/per, len(seats))
 	first := 0
@@ -57,8 +61,11 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 			score = s.Resources
 		}
 		c.PutRight(w-1, y, 5, fmt.Sprint(score), canvas.Fg(canvas.Title))
-		if i < len(rivals) {
+		switch {
+		case i < len(rivals):
 			h.drawGhost(c, y+1, names, left, right, rivals[i], end)
+		case canaries:
+			h.drawCanary(c, y+1, names, left, right, s, end)
 		}
 	}
 	h.drawAxis(c.Sub(canvas.Rect{X: 0, Y: rows - 1, W: w, H: 1}), left, right, end)
@@ -66,10 +73,16 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 
 // laneRows is what the lanes take of a screen that is about one seat.
 func (h *heat) laneRows() int {
-	if h.ghost != nil {
+	if h.ghost != nil || h.hasCanary() {
 		return 3
 	}
 	return 2
+}
+
+// canaryLanes says whether each lane has its canary's strip below it: where there is
+// room for both, and no rival stands there.
+func (h *heat) canaryLanes(rows int) bool {
+	return h.ghost == nil && h.hasCanary() && (rows == 3 || rows-1 >= 2*len(h.world.Seats()))
 }
 
 // column is where an instant lies on a lane of w cells that ends at end.

@@ -42,7 +42,7 @@ func (o *overview) draw(c canvas.Canvas) {
 	if h < 16 {
 		lanes = 1
 	}
-	if o.ghost != nil { // each has its rival below it
+	if o.ghost != nil || h >= tallCanaries && o.hasCanary() { // each has its rival below it, or its canary
 		lanes *= 2
 	}
 	lanes++

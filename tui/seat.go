@@ -178,16 +178,21 @@ func (s *seatScreen) drawRungs(c canvas.Canvas, seat *world.Seat) {
 	}
 	s.rung = max(0, min(s.rung, len(rungs)-1))
 	names := rungNames(rungs, w)
-	first := max(0, s.rung-(h-2))
+	foot := h - 1 // the blocker's row, and above it the canary's where there is room
+	if said := canaryWords(seat, w-2); said != "" && h > len(rungs)+1 {
+		foot--
+		c.PutFit(1, foot, w-2, said, canvas.Fg(canvas.Dim))
+	}
+	first := max(0, s.rung-(foot-1))
 	y := 0
-	for ; y < h-1 && first+y < len(rungs); y++ {
+	for ; y < foot && first+y < len(rungs); y++ {
 		s.drawRung(c, y, names, rungs[first+y])
 		if first+y == s.rung && s.focus == paneLadder {
 			selected(c, y)
 		}
 	}
 	s.drawBlocker(c.Sub(canvas.Rect{X: 1, Y: h - 1, W: w - 2, H: 1}), seat)
-	if room := h - y - 3; room > 0 {
+	if room := foot - y - 2; room > 0 {
 		c.HLine(0, y, w, '┄', canvas.Fg(canvas.Border))
 		s.drawStory(c.Sub(canvas.Rect{Y: y + 1, W: w, H: room}), seat, rungs[s.rung].ID)
 	}

@@ -39,6 +39,9 @@ type Client struct {
 // New makes a client; it does nothing before Run.
 func New(cfg Config) *Client { return &Client{cfg: cfg} }
 
+// History is what Run has seen; read it once Run returned.
+func (c *Client) History() *Log { return &c.log }
+
 // Hold lets what is under way end, and nothing begin until Release: machines are about
 // to be frozen, which is no failure of theirs.
 func (c *Client) Hold() {

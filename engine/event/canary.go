@@ -43,14 +43,14 @@ func (b CanaryResult) Words() string {
 	if b.OutageFromMS == nil {
 		return s
 	}
-	s += "; of the first, from " + seconds(*b.OutageFromMS) + ", the first read "
-	when := func(at *uint64) string {
+	when := func(what string, at *uint64) string {
 		if at == nil {
-			return "never"
+			return what + " not seen"
 		}
-		return "at " + seconds(*at)
+		return what + " at " + seconds(*at)
 	}
-	return s + when(b.FirstReadMS) + ", the first acknowledged write " + when(b.FirstAckMS) + ", steady service " + when(b.SteadyMS)
+	return s + "; of the first, from " + seconds(*b.OutageFromMS) + ": " + when("a read", b.FirstReadMS) + ", " +
+		when("an acknowledged write", b.FirstAckMS) + ", " + when("steady service", b.SteadyMS)
 }
 
 func seconds(ms uint64) string { return fmt.Sprintf("%.1f s", float64(ms)/1000) }

@@ -61,6 +61,7 @@ type (
 		Outcome            string
 		Facts              []fact
 		Conquest           bool
+		Canary             bool // a client of the referee's wrote
 		Standings          []standing
 		Timeline           timeline
 		Seats              []seat
@@ -75,6 +76,7 @@ type (
 		Territory, Agent, Model, Outcome  string
 		Points, Passed, Durable           string
 		Tokens, Cost, Resources, Survived string
+		Loss, Outage                      string // of the canary's writes
 	}
 	seat struct {
 		ID, Agent, Headline string
@@ -134,6 +136,7 @@ func (r *reporter) page(rep recording.Report) page {
 		if s := w.Seat(st.Territory); s.LastHealth != nil || s.State != "provisioning" {
 			p.Conquest = true
 		}
+		p.Canary = p.Canary || w.Seat(st.Territory).Canary != nil
 	}
 	for i, st := range standings {
 		if i == maxSeatsShown {
@@ -229,6 +232,11 @@ func (r *reporter) standing(st world.Standing) standing {
 			out.Durable = exactly(*d.NotBefore) + " – " + exactly(d.At)
 		}
 	}
+	if c := s.CanaryResult; c != nil {
+		out.Loss, out.Outage = c.LossWords(), c.OutageWords()
+	} else if s.Canary != nil {
+		out.Loss, out.Outage = "not read back", "not measured"
+	}
 	if a := r.w.Agent(st.Agent); a != nil {
 		out.Model = cell(a.Model)
 		out.Tokens, out.Cost = usage(a)
@@ -277,7 +285,7 @@ func (r *reporter) seat(st world.Standing) seat {
 		fact1("resources", fmt.Sprint(s.Resources))
 	}
 	if c := s.Canary; c != nil {
-		fact1("canary", fmt.Sprintf("%d acknowledged, %d failed, %d indeterminate", c.Acknowledged, c.Failed, c.Indeterminate))
+		fact1("canary's writes", fmt.Sprintf("%d acknowledged, %d failed, %d indeterminate", c.Acknowledged, c.Failed, c.Indeterminate))
 	}
 	if s.Hostile > 0 {
 		fact1("hostile output", fmt.Sprintf("neutralised %d times", s.Hostile))

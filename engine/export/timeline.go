@@ -15,6 +15,8 @@ const (
 	laneTop   = 14
 	laneStep  = 30
 	maxMarks  = 400 // of one lane
+
+	servedBelow = 11
 )
 
 // timeline is the picture of the heat: a lane per seat on one clock. Marks differ
@@ -34,6 +36,7 @@ type lane struct {
 	Y, TextY     int
 	Until        int // where the heat stopped
 	Runs         []run
+	Served       []stretch // in which the canary's writes were acknowledged
 	Marks        []mark
 }
 
@@ -41,6 +44,12 @@ type lane struct {
 type run struct {
 	X1, X2 int
 	Title  string
+}
+
+// stretch is a line of its own below a lane.
+type stretch struct {
+	X1, X2, Y int
+	Title     string
 }
 
 type mark struct {
@@ -98,6 +107,13 @@ func (l *lane) fill(s *world.Seat, x func(uint64) int, end uint64) {
 		}
 		if from, to := x(f.SinceMS), x(until); to > from && len(l.Runs) < maxMarks {
 			l.Runs = append(l.Runs, run{from, to, cell(fmt.Sprintf("%s %s ×%d: %s", exactly(f.SinceMS), f.Milestone, f.Count, f.Detail))})
+		}
+	}
+	for _, c := range s.CanarySpans.All() {
+		if c.Outcome == "acknowledged" && len(l.Served) < maxMarks {
+			from := x(c.FromMS)
+			l.Served = append(l.Served, stretch{from, max(x(c.UptoMS), from+1), l.Y + servedBelow,
+				cell(fmt.Sprintf("%d writes acknowledged from %s to %s", c.Writes, exactly(c.FromMS), exactly(c.UptoMS)))})
 		}
 	}
 	for _, a := range s.Attacks.All() {

@@ -319,7 +319,7 @@ func everyKind() []event.Body {
 		event.PostMatchDrainFinished{}, event.AgentFinished{}, event.AgentInterrupted{}, event.AgentTerminated{}, event.AgentOutraced{},
 		event.HealthObserved{}, event.TerritoryStateChanged{}, event.ResourcesChanged{}, event.TerritoryEliminated{}, event.InfrastructureFailure{},
 		event.HeatPrepared{}, event.AgentActionStarted{Action: 7}, event.AgentActionFinished{Action: 7}, event.AttackStarted{}, event.AttackFinished{},
-		event.FaultInjected{}, event.FaultConfirmed{}, event.FaultCleared{}, event.FaultFailed{}, event.CanarySample{}, event.LimitReached{},
+		event.FaultInjected{}, event.FaultConfirmed{}, event.FaultCleared{}, event.FaultFailed{}, event.CanarySample{}, event.CanaryResult{}, event.LimitReached{},
 		event.SeatUnavailable{}, event.HeatPaused{}, event.HeatResumed{}, event.ConsoleAttached{}, event.ConsoleDetached{}, event.RefereeRuling{},
 		event.OperatorNote{}, event.HostileOutput{}, event.Unknown{Name: "newer", Raw: json.RawMessage(`{"schema_version":1,"sequence":0,"elapsed_ms":5000,"kind":"newer"}`)},
 	}
