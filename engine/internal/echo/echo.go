@@ -53,6 +53,7 @@ type Input struct {
 type entered struct {
 	text       []byte
 	start, end int // where in the output its first key and its Enter were
+	seen       int // up to where its echo was looked for
 }
 
 // Typed takes keys, before the terminal gets them, and returns the lines that are
@@ -71,7 +72,7 @@ func (i *Input) Typed(p []byte) (lines []Line) {
 				i.typing = append(i.typing, b)
 			}
 		case i.began:
-			i.waiting = append(i.waiting, entered{i.typing, i.start, i.position()})
+			i.waiting = append(i.waiting, entered{i.typing, i.start, i.position(), i.start})
 			i.typing, i.began = nil, false
 			if len(i.waiting) > maxWaiting {
 				i.waiting = i.waiting[1:]
@@ -102,11 +103,15 @@ func (i *Input) Printed(p []byte) (lines []Line) {
 }
 
 func (i *Input) print(p []byte) (lines []Line) {
+	low := i.position() // what is below it is as it was
 	for _, b := range p {
 		switch b = i.screen.next(b); b {
 		case 0:
 		case '\b':
-			i.printed = withoutLast(i.printed)
+			if n := len(i.printed); n > 0 && i.printed[n-1] != '\r' && i.printed[n-1] != '\n' { // it stays in its line
+				i.printed = withoutLast(i.printed)
+				low = min(low, i.position())
+			}
 		default:
 			i.printed = append(i.printed, b)
 		}
@@ -115,24 +120,34 @@ func (i *Input) print(p []byte) (lines []Line) {
 		i.printed = append([]byte(nil), i.printed[over:]...)
 		i.base += over
 	}
-	for n := 0; n < len(i.waiting); n++ {
-		end := i.find(i.waiting[n])
-		if end < 0 {
+	// Only at the ends of printed lines that were not looked at before: who types
+	// and prints without measure must not make this dear.
+	from := i.position()
+	for n := range i.waiting {
+		i.waiting[n].seen = min(i.waiting[n].seen, low)
+		from = min(from, i.waiting[n].seen)
+	}
+	for at := max(from, i.base); at < i.position(); at++ {
+		if b := i.printed[at-i.base]; b != '\r' && b != '\n' {
 			continue
 		}
-		// What ends a later line's echo is no echo of its own, as when a command
-		// names what was typed blindly before.
-		for later := n + 1; later < len(i.waiting); later++ {
-			if i.find(i.waiting[later]) == end {
-				n = later
-			}
+		// The last that ends here: what ends a later line's echo is no echo of its
+		// own, as when a command names what was typed blindly before.
+		n := len(i.waiting) - 1
+		for n >= 0 && !i.ends(i.waiting[n], at) {
+			n--
+		}
+		if n < 0 {
+			continue
 		}
 		for range n { // an echo comes in the order of typing
 			lines = append(lines, Line{})
 		}
 		lines = append(lines, Line{Text: string(i.waiting[n].text), Shown: true})
-		i.waiting = i.waiting[n+1:]
-		i.cursor, n = end, -1
+		i.waiting, i.cursor = i.waiting[n+1:], at
+	}
+	for n := range i.waiting {
+		i.waiting[n].seen = i.position()
 	}
 	for len(i.waiting) > 0 && i.position()-i.waiting[0].end > patience {
 		i.waiting = i.waiting[1:]
@@ -153,23 +168,11 @@ func (i *Input) End() []Line {
 
 func (i *Input) position() int { return i.base + len(i.printed) }
 
-// find returns where in the output a line's echo ends, -1 when it is not there.
-func (i *Input) find(l entered) int {
-	if len(l.text) == 0 || len(l.text) > maxLine {
-		return -1
-	}
-	for from := max(0, max(l.start, i.cursor)-i.base); from < len(i.printed); {
-		at := bytes.Index(i.printed[from:], l.text)
-		if at < 0 {
-			return -1
-		}
-		end := from + at + len(l.text)
-		if end < len(i.printed) && (i.printed[end] == '\r' || i.printed[end] == '\n') {
-			return i.base + end
-		}
-		from += at + 1
-	}
-	return -1
+// ends tells whether a line's echo ends at a place of the output where a line does.
+func (i *Input) ends(l entered, at int) bool {
+	first := at - len(l.text)
+	return at >= l.seen && len(l.text) > 0 && len(l.text) <= maxLine && first >= max(l.start, i.cursor, i.base) &&
+		bytes.Equal(i.printed[first-i.base:at-i.base], l.text)
 }
 
 func withoutLast(b []byte) []byte {

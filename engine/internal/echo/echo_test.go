@@ -118,3 +118,28 @@ func FuzzInput(f *testing.F) {
 		}
 	})
 }
+
+// However the output comes in pieces, the same lines are kept.
+func TestPieces(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typed := rapid.StringMatching(`([ab]{0,3}\r){1,5}`).Draw(t, "typed")
+		printed := rapid.StringMatching(`([ab]{1,3}|\r\n|[\x08]|\$ ){0,20}`).Draw(t, "printed")
+		whole := play("<"+typed, ">"+printed)
+		steps := []string{"<" + typed}
+		for rest := printed; rest != ""; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "piece")
+			steps, rest = append(steps, ">"+rest[:n]), rest[n:]
+		}
+		if got := play(steps...); !slices.Equal(got, whole) {
+			t.Fatalf("%q: %v, whole %v", steps, got, whole)
+		}
+	})
+}
+
+// What is printed before the Enter counts: a message may have ended the line.
+func TestInterruptedLine(t *testing.T) {
+	want := []Line{{"ls", true}}
+	if got := play("<ls", ">ls", ">\r\n[ 1.0] a card came up\r\n", "<\r", ">\r\n"); !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
