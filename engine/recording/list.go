@@ -51,8 +51,9 @@ const (
 )
 
 // List summarises heats: each path is a heat's folder or log, or a folder that
-// holds heats at most two levels down. Newest first; logs that occur twice are noted. A path that is not there is
-// an error; a heat that cannot be opened is listed with what is wrong.
+// holds heats at most two levels down. Newest first; logs that occur twice are
+// noted. A path that is not there is an error; a heat that cannot be opened is
+// listed with what is wrong.
 func List(paths ...string) ([]Summary, error) {
 	var out []Summary
 	for _, p := range paths {
