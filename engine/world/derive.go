@@ -31,7 +31,7 @@ func (s Standing) DeadHeat() bool { return s.Durable != nil && len(s.Tied) > 0 }
 // before share a rank (design: section 5). Where no instant carries an
 // uncertainty, as in the reference's logs, equal instants are ranked by points
 // and then by milestones passed, and seats that are not durable always are
-// (recordings reference, section 4.5). A conquest is ranked by survival, uptime,
+// (recordings reference, section 4.5), unavailable ones last. A conquest is ranked by survival, uptime,
 // resources and degraded time (section 4.7). Ids order what shares a rank.
 func Standings(w *World) []Standing {
 	var durable, rest []*Seat
@@ -69,8 +69,16 @@ func Standings(w *World) []Standing {
 	return appendRanked(out, rest, byPoints)
 }
 
+// byPoints puts a seat that is out of the race behind those in it, so that what it
+// reached is in nobody's way.
 func byPoints(a, b *Seat) int {
-	return cmp.Or(cmp.Compare(b.Points, a.Points), cmp.Compare(b.Passed(), a.Passed()))
+	out := func(s *Seat) int {
+		if s.Unavailable != nil {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(out(a), out(b)), cmp.Compare(b.Points, a.Points), cmp.Compare(b.Passed(), a.Passed()))
 }
 
 func bySurvival(a, b *Seat) int {

@@ -60,6 +60,11 @@ func TestRulings(t *testing.T) {
 				return OutcomeOf(w, "one") == OutcomeUnavailable && w.Seat("one").Points == 10 && !Standings(w)[0].DeadHeat()
 			},
 		},
+		"and behind those in the race, whatever it reached": {
+			[]event.Body{event.MilestonePassed{Territory: "one", Milestone: "up", Points: 10}, event.MilestonePassed{Territory: "two", Milestone: "up", Points: 5},
+				event.RefereeRuling{Ruling: event.RulingUnavailable, Territory: "one"}, event.SeatUnavailable{Territory: "one"}},
+			func(w *World) bool { return Winner(Standings(w)) == "two" },
+		},
 		"and restored is not": {
 			append(durableSeat("one"), event.SeatUnavailable{Territory: "one"}, event.RefereeRuling{Ruling: event.RulingRestored, Territory: "one"},
 				event.CompetitorStateChanged{Territory: "one", To: "building"}, event.MatchFinished{}),

@@ -5,6 +5,7 @@ package plain
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"refbox/engine/event"
 	"refbox/engine/playback"
@@ -145,6 +146,9 @@ func tellOurs(b event.Body) (who, what string) {
 		ruling := b.Ruling
 		if b.Milestone != "" {
 			ruling += " " + b.Milestone
+		}
+		if b.ExtendMS > 0 {
+			ruling += fmt.Sprintf(" by %v", time.Duration(b.ExtendMS)*time.Millisecond)
 		}
 		return b.Territory, fmt.Sprintf("ruling by %s: %s: %s", b.Author, ruling, b.Reason)
 	case event.OperatorNote:
