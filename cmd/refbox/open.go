@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"refbox/engine/archive"
@@ -11,7 +13,11 @@ import (
 
 // openRecording opens a heat's folder, a single log, or an archive of either.
 func openRecording(path string) (*recording.Recording, error) {
-	if info, err := os.Stat(path); !archive.Is(path) || err == nil && info.IsDir() {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is not there; refbox ls lists the recordings", text.Line(path))
+	}
+	if !archive.Is(path) || err == nil && info.IsDir() {
 		rec, err := recording.Open(path)
 		return withEvents(path, rec, err)
 	}
