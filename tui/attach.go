@@ -76,21 +76,21 @@ func (a *attachment) ended() bool {
 	}
 }
 
-// consoles are the attachments of one heat, also those that nobody has been
-// told of yet. After close there are none and will be none.
+// consoles are the attachments and the chair of one heat, also those that nobody
+// has been told of yet. After close there are none and will be none.
 type consoles struct {
 	mu     sync.Mutex
 	closed bool
-	open   map[*attachment]bool
+	open   map[closer]bool
 }
 
 // add keeps an attachment; false, and it is closed, when the heat has been left.
-func (c *consoles) add(a *attachment) bool {
+func (c *consoles) add(a closer) bool {
 	c.mu.Lock()
 	left := c.closed
 	if !left {
 		if c.open == nil {
-			c.open = map[*attachment]bool{}
+			c.open = map[closer]bool{}
 		}
 		c.open[a] = true
 	}
@@ -101,7 +101,7 @@ func (c *consoles) add(a *attachment) bool {
 	return !left
 }
 
-func (c *consoles) drop(a *attachment) {
+func (c *consoles) drop(a closer) {
 	a.close()
 	c.mu.Lock()
 	delete(c.open, a)

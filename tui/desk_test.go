@@ -24,6 +24,7 @@ type fakeDesk struct {
 	err      error
 	consoles []*fakeConsole
 	held     chan struct{} // Attach waits for it, when it is there
+	told     func()        // hears that something reached a terminal
 }
 
 func (d *fakeDesk) note(format string, a ...any) error {
@@ -319,4 +320,31 @@ func TestCopy(t *testing.T) {
 	}
 	// What is longer than terminals take is cut between two letters.
 	d.do(d.m.copyText(strings.Repeat("é", maxCopy)[1:]))
+}
+
+func (d *fakeDesk) Sit(_ context.Context, author, territory, machine string, size control.Size) (control.Terminal, error) {
+	if err := d.note("sit %s: %s/%s %v", author, territory, machine, size); err != nil {
+		return nil, err
+	}
+	r, w := io.Pipe()
+	c := &fakeConsole{out: r, guest: w}
+	d.mu.Lock()
+	d.consoles = append(d.consoles, c)
+	d.mu.Unlock()
+	return fakeTerminal{c, d}, nil
+}
+
+type fakeTerminal struct {
+	*fakeConsole
+	d *fakeDesk
+}
+
+func (t fakeTerminal) Resize(s control.Size) error {
+	defer t.d.told()
+	return t.d.note("size %v", s)
+}
+
+func (t fakeTerminal) Write(p []byte) (int, error) {
+	defer t.d.told()
+	return t.fakeConsole.Write(p)
 }

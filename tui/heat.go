@@ -46,6 +46,10 @@ type heat struct {
 	consoles consoles
 	attached *attachment // the one that takes the keys
 
+	chair      *chair // of whoever watches, when they play a seat; nil for none
+	sitDown    func() // ends the wait for it; nil when nothing is waited for
+	sitTrouble string // why there is none
+
 	ctx       context.Context  // of what is read beside the screen
 	report    recording.Report // as of reportOf, read at reportAt
 	reportOf  reportKey
@@ -83,7 +87,7 @@ func openHeat(ctx context.Context, rec *recording.Recording, desk Desk, now time
 // release lets everything go, and waits for what runs.
 func (h *heat) release() {
 	h.stopFinding()
-	h.attached = nil
+	h.attached, h.chair = nil, nil
 	h.consoles.close()
 	h.stop()
 	for range h.changed { // the follower has ended when its channel is closed

@@ -363,6 +363,13 @@ func (l *lobby) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 		if l.chosen < len(items) && items[l.chosen].rec != nil {
 			return m.copyText("refbox replay " + text.Line(items[l.chosen].rec.Path))
 		}
+	case keymap.Sit:
+		if l.chosen >= len(items) || items[l.chosen].pkg == nil {
+			m.say("choose an arena to take a seat in")
+			return nil
+		}
+		m.choice.Sit = true
+		return l.open(m, items[l.chosen])
 	case keymap.Open:
 		if l.chosen < len(items) {
 			return l.open(m, items[l.chosen])
@@ -406,5 +413,5 @@ func (l *lobby) open(m *model, it item) tea.Cmd {
 }
 
 func (l *lobby) hints() []keymap.Action {
-	return []keymap.Action{keymap.Open, keymap.Down, keymap.Up, keymap.Find, keymap.Theme, keymap.Help, keymap.Leave}
+	return []keymap.Action{keymap.Open, keymap.Sit, keymap.Down, keymap.Up, keymap.Find, keymap.Theme, keymap.Help, keymap.Leave}
 }

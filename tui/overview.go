@@ -179,6 +179,9 @@ func (o *overview) hints() []keymap.Action {
 	if h := o.report; len(h.Findings) > 0 {
 		hints = append(hints, keymap.Integrity)
 	}
+	if o.personsSeat() != "" {
+		hints = append([]keymap.Action{keymap.Sit}, hints...)
+	}
 	if o.desk.Desk != nil {
 		hints = append(hints, keymap.Desk, keymap.Console, keymap.Note)
 	}
@@ -205,6 +208,8 @@ func (h *heat) act(m *model, a keymap.Action) tea.Cmd {
 		if seat != nil {
 			return h.attach(m, seat.ID, h.firstMachine(seat.ID))
 		}
+	case keymap.Sit, keymap.Detach:
+		return h.sit(m, a == keymap.Detach)
 	case keymap.Note:
 		if h.desk.Desk == nil {
 			m.say("this heat is not live here: a note has no log to go into")

@@ -45,6 +45,9 @@ type Desk struct {
 	Author string
 	// Owned: the heat runs in this process, so leaving may end it.
 	Owned bool
+	// Plays is the territory that this person plays, "" for none: its screen is the
+	// first that is shown.
+	Plays string
 }
 
 // Watch shows one heat until it is left.
@@ -53,7 +56,11 @@ func Watch(ctx context.Context, cfg Config, rec *recording.Recording, d Desk, in
 	if cfg.Clock != nil {
 		now = cfg.Clock
 	}
-	return run(ctx, cfg, &overview{heat: openHeat(ctx, rec, d, now())}, in, out)
+	h := openHeat(ctx, rec, d, now())
+	if d.Plays != "" {
+		return run(ctx, cfg, &overview{heat: h}, in, out, newSit(h, d.Plays))
+	}
+	return run(ctx, cfg, &overview{heat: h}, in, out)
 }
 
 // Race shows one heat, and behind it another on the same clock: ghost lanes, with
@@ -70,8 +77,10 @@ func Race(ctx context.Context, cfg Config, rec, against *recording.Recording, in
 
 // Choice is why the program ended.
 type Choice struct {
-	// Run is the arena that the lobby was asked to race; "" for none.
+	// Run is the arena that the lobby was asked to race; "" for none. With Sit the
+	// person takes a seat of it.
 	Run string
+	Sit bool
 	// EndHeat: the person who left wants the live heat ended, not left to run.
 	EndHeat bool
 	// Interrupted: Ctrl-C was pressed twice.
@@ -167,13 +176,15 @@ func newModel(ctx context.Context, cfg Config, first screen) *model {
 	return &model{ctx: ctx, cfg: cfg, screens: []screen{first}, dirty: true, watched: map[<-chan struct{}]bool{}}
 }
 
-// run drives the program until it is left or ctx ends. The terminal is restored
+// run drives the program until it is left or ctx ends. What is over the first
+// screen is shown first. The terminal is restored
 // also after a panic, which becomes an error.
-func run(ctx context.Context, cfg Config, first screen, in io.Reader, out io.Writer) (choice Choice, err error) {
+func run(ctx context.Context, cfg Config, first screen, in io.Reader, out io.Writer, over ...screen) (choice Choice, err error) {
 	// What runs beside the screen ends with it.
 	outer := ctx
 	ctx, stop := context.WithCancel(ctx)
 	m := newModel(ctx, cfg, first)
+	m.screens = append(m.screens, over...)
 	m.out = syncOutput(out)
 	defer func() {
 		stop()

@@ -366,6 +366,9 @@ func (s *seatScreen) wantsRaw() bool { return s.attached != nil }
 
 func (s *seatScreen) hints() []keymap.Action {
 	hints := []keymap.Action{keymap.NextPane, keymap.Down, keymap.Up, keymap.Open, keymap.ZoomIn, keymap.Why, keymap.Transcript}
+	if s.personsSeat() != "" {
+		hints = append([]keymap.Action{keymap.Sit}, hints...)
+	}
 	if s.desk.Desk != nil {
 		hints = append(hints, keymap.Console, keymap.Desk)
 	}

@@ -91,20 +91,28 @@ func microUSD(n *uint64) string {
 	return fmt.Sprintf("$%.6f", float64(*n)/1e6)
 }
 
-// seatFleet puts the players of a fleet file, "" for none, into a heat's
-// configuration.
-func seatFleet(cfg *heat.Config, file string) error {
-	if file == "" {
-		return nil
-	}
-	f, err := loadFleet(file)
-	if err != nil {
-		return err
+// seatFleet puts the players of a fleet file, and the person who plays, into a
+// heat's configuration. It returns the territories that persons play.
+func seatFleet(cfg *heat.Config, o runOptions) ([]string, error) {
+	var f *fleet.Fleet
+	switch {
+	case o.fleet != "":
+		var err error
+		if f, err = loadFleet(o.fleet); err != nil {
+			return nil, err
+		}
+		if o.play && len(f.Persons()) == 0 {
+			return nil, usageError("nobody in %s is a person; give one of its players adapter = \"human\"", o.fleet)
+		}
+	case o.play:
+		f = fleet.OfPerson(author(), o.seat)
+	default:
+		return nil, nil
 	}
 	s, err := f.Seat(cfg.Package)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cfg.Package, cfg.Players, cfg.Budgets = s.Package, s.Players, s.Budgets
-	return nil
+	return s.Persons, nil
 }

@@ -34,7 +34,7 @@ func lobby(ctx context.Context, a *app) error {
 		if err != nil || c.Run == "" {
 			return leaveScreen(c, err)
 		}
-		err = runHeat(ctx, a, c.Run, runOptions{machines: "qemu"})
+		err = runHeat(ctx, a, c.Run, runOptions{machines: "qemu", play: c.Sit})
 		var e exitError
 		if err != nil && !errors.As(err, &e) || ctx.Err() != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,6 +35,8 @@ type runOptions struct {
 	cold     bool
 	machines string
 	fleet    string
+	play     bool   // a person takes a seat
+	seat     string // which; "" for the first
 }
 
 func newRun(a *app) *cobra.Command {
@@ -96,8 +99,13 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 		return err
 	}
 	cfg := heat.Config{Package: pkg, Cold: o.cold, Version: version}
-	if err := seatFleet(&cfg, o.fleet); err != nil {
+	persons, err := seatFleet(&cfg, o)
+	if err != nil {
 		return err
+	}
+	screen := !o.headless && canShow(a)
+	if len(persons) > 0 && !screen {
+		return usageError("a person plays %s: that takes the screen, and here is none; run it in a terminal, without --headless", strings.Join(persons, " and "))
 	}
 	pkg = cfg.Package
 	dir, err := outputDir(o, pkg.Manifest.Arena.ID)
@@ -115,7 +123,6 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	screen := !o.headless && canShow(a)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
@@ -179,7 +186,11 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	progress.done()
 	printNotes(a, pkg, rec)
 	if screen {
-		choice, err := tui.Watch(ctx, screenConfig(a), rec, tui.Desk{Desk: h, Author: author(), Owned: true}, a.in, a.out)
+		desk := tui.Desk{Desk: h, Author: author(), Owned: true}
+		if len(persons) > 0 {
+			desk.Plays = persons[0]
+		}
+		choice, err := tui.Watch(ctx, screenConfig(a), rec, desk, a.in, a.out)
 		switch {
 		case choice.Interrupted || ctx.Err() != nil:
 			cancel()
@@ -351,8 +362,12 @@ func detach(ctx context.Context, a *app, name string, o runOptions) error {
 		args = append(args, "--cold")
 	}
 	if o.fleet != "" {
-		if _, err := loadFleet(o.fleet); err != nil {
+		f, err := loadFleet(o.fleet)
+		if err != nil {
 			return err
+		}
+		if p := f.Persons(); len(p) > 0 {
+			return usageError("a person plays %s: that takes the screen, so this heat cannot run in the background", strings.Join(p, " and "))
 		}
 		args = append(args, "--fleet", o.fleet)
 	}

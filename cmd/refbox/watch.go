@@ -96,6 +96,14 @@ func (s distant) Attach(ctx context.Context, author, territory, machine string) 
 	return d.Attach(ctx, author, territory, machine)
 }
 
+func (s distant) Sit(ctx context.Context, author, territory, machine string, size control.Size) (control.Terminal, error) {
+	d, err := control.Dial(string(s))
+	if err != nil {
+		return nil, err
+	}
+	return d.Sit(ctx, author, territory, machine, size)
+}
+
 // leaveScreen turns how a screen was left into an exit code.
 func leaveScreen(c tui.Choice, err error) error {
 	if c.Interrupted || errors.Is(err, context.Canceled) {

@@ -29,6 +29,24 @@ type Desk interface {
 	// detaches and records of what was typed what the console showed. LoginAt
 	// tells how to log in there.
 	Attach(ctx context.Context, author, territory, machine string) (io.ReadWriteCloser, error)
+	// Sit gives the person who plays a seat a terminal on one of its machines, ""
+	// for the first. It leads through the seat's gateway like any player's: it is an
+	// action and a recorded session of the seat's agent, and the seat is not
+	// touched. A seat that nobody but a script or a model plays has none.
+	Sit(ctx context.Context, author, territory, machine string, size Size) (Terminal, error)
+}
+
+// Size is a terminal's, in cells.
+type Size struct {
+	Cols int `json:"cols"`
+	Rows int `json:"rows"`
+}
+
+// Terminal is a terminal in a machine. Reads give what is printed, and io.EOF when
+// its session has ended; writes are typed; Close ends the session.
+type Terminal interface {
+	io.ReadWriteCloser
+	Resize(Size) error
 }
 
 // Login lets a person in at a console. It is for the eyes of whoever attached:

@@ -80,6 +80,35 @@ func (d *desk) Attach(_ context.Context, author, territory, machine string) (io.
 	return &echo{r: r, w: w, closed: sync.OnceFunc(func() { d.log("detach") })}, nil
 }
 
+func (d *desk) Sit(ctx context.Context, author, territory, machine string, size Size) (Terminal, error) {
+	switch territory {
+	case "one":
+	case "slow":
+		d.began <- struct{}{}
+		<-ctx.Done()
+		d.log("sit given up")
+		d.began <- struct{}{}
+		return nil, ctx.Err()
+	default:
+		return nil, fmt.Errorf("no running seat is called %q", territory)
+	}
+	d.log("sit %s %s %s %v", author, territory, machine, size)
+	r, w := io.Pipe()
+	return &seated{echo: &echo{r: r, w: w, closed: sync.OnceFunc(func() { d.log("rise") })}, d: d}, nil
+}
+
+// seated is a terminal whose machine prints what is typed, in capitals, and its
+// new size.
+type seated struct {
+	*echo
+	d *desk
+}
+
+func (s *seated) Resize(z Size) error {
+	_, err := fmt.Fprintf(s.w, "<%dx%d>", z.Cols, z.Rows)
+	return err
+}
+
 // upper keeps the length of what is no text.
 func upper(p []byte) []byte {
 	out := bytes.Clone(p)

@@ -49,6 +49,14 @@ func (c client) Attach(ctx context.Context, author, territory, machine string) (
 	return &console{UnixConn: conn, in: in, login: Login{granted.User, granted.Password}}, nil
 }
 
+func (c client) Sit(ctx context.Context, author, territory, machine string, size Size) (Terminal, error) {
+	conn, in, _, err := c.call(ctx, request{Op: "sit", Author: author, Territory: territory, Machine: machine, Size: size})
+	if err != nil {
+		return nil, err
+	}
+	return &terminal{console: console{UnixConn: conn, in: in}}, nil
+}
+
 func (c client) do(ctx context.Context, r request) error {
 	conn, _, _, err := c.call(ctx, r)
 	if err != nil {

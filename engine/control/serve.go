@@ -19,9 +19,9 @@ import (
 
 // A call is one connection: one line of JSON goes in, one comes back. An attach
 // that was granted turns the connection into the console itself, both ways, until
-// either side closes.
+// either side closes. So does a sit, but what the caller sends then is in frames.
 type request struct {
-	Op        string `json:"op"` // ping, end, note, attach, rule
+	Op        string `json:"op"` // ping, end, note, attach, sit, rule
 	Author    string `json:"author,omitempty"`
 	Text      string `json:"text,omitempty"` // of a note; the reason of an end or a ruling
 	Territory string `json:"territory,omitempty"`
@@ -30,6 +30,8 @@ type request struct {
 	Action    Action `json:"action,omitempty"`
 	Milestone string `json:"milestone,omitempty"`
 	ByMS      int64  `json:"by_ms,omitempty"`
+	// Of a terminal.
+	Size Size `json:"size,omitzero"`
 }
 
 type response struct {
@@ -176,8 +178,12 @@ func serve(ctx context.Context, conn *net.UnixConn, desk Desk) {
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
-	if r.Op == "attach" {
+	switch r.Op {
+	case "attach":
 		attach(ctx, conn, in, desk, r)
+		return
+	case "sit":
+		sit(ctx, conn, in, desk, r)
 		return
 	}
 	gone := make(chan struct{})

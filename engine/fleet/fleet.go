@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -34,6 +35,9 @@ type Fleet struct {
 	File    string
 	Players []Player
 	Version string // of refbox, for transcripts
+
+	opening sync.Mutex
+	secrets map[string]map[string]string // by player, once they have been read
 }
 
 // Adapters that a fleet file may name.
@@ -42,6 +46,7 @@ const (
 	Command = "command" // any program
 	AOE     = "aoe"     // a program that keeps the reference's contract
 	LLM     = "llm"
+	Human   = "human" // whoever sits at the screen
 )
 
 // Player is one player, and where it sits.
@@ -82,6 +87,7 @@ const maxFile = 1 << 20
 
 var (
 	idShape  = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
+	notID    = regexp.MustCompile(`[^a-z0-9-]+`)
 	envShape = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
@@ -198,8 +204,12 @@ func (p *Player) check() (all []string) {
 		if p.MaxTokens < 0 {
 			fail("max_tokens is less than 0")
 		}
+	case Human:
+		if p.Limits.Turns > 0 || p.Limits.Tokens > 0 || p.Limits.CostMicroUSD != nil || p.Limits.ResourceUnits > 0 {
+			fail("limits: of a person only the time can be limited")
+		}
 	default:
-		fail("adapter must be script, command, aoe or llm, not %q", text.Line(p.Adapter))
+		fail("adapter must be script, command, aoe, llm or human, not %q", text.Line(p.Adapter))
 	}
 	if _, err := p.Limits.time(); err != nil {
 		fail("limits.time: %v", err)
@@ -263,11 +273,33 @@ type Seated struct {
 	Players agent.Registry          // what plays them
 	Budgets map[string]agent.Budget // by agent
 	Secrets agent.Secrets           // every key of the fleet's
+	Persons []string                // territories that persons play, in the fleet's order
+}
+
+// OfPerson is the fleet of a person who takes a seat, "" for the first; the arena's
+// players keep the others.
+func OfPerson(name, territory string) *Fleet {
+	id := strings.Trim(notID.ReplaceAllString(strings.ToLower(name), "-"), "-")
+	if id = id[:min(len(id), 64)]; id == "" {
+		id = "person"
+	}
+	return &Fleet{File: "the person's seat", Players: []Player{{ID: id, Territory: territory, Adapter: Human}}}
+}
+
+// Persons are the players that are people, by id.
+func (f *Fleet) Persons() (ids []string) {
+	for _, p := range f.Players {
+		if p.Adapter == Human {
+			ids = append(ids, p.ID)
+		}
+	}
+	return ids
 }
 
 // Seat puts the players on an arena's seats: those that name a territory there,
 // the others in order on what is left; seats that are left then keep the arena's
-// players. It reads the keys, and takes them out of the environment.
+// players. The first call reads the keys and takes them out of the environment; as
+// many heats as there are may be seated.
 func (f *Fleet) Seat(pkg *arena.Package) (*Seated, error) {
 	p, m := *pkg, *pkg.Manifest
 	m.Agents = slices.Clone(m.Agents)
@@ -298,6 +330,9 @@ func (f *Fleet) Seat(pkg *arena.Package) (*Seated, error) {
 			return nil, fmt.Errorf("%s: player %s: %w", f.File, pl.ID, err)
 		}
 		made[pl.spec()] = player
+		if pl.Adapter == Human {
+			out.Persons = append(out.Persons, a.Territory)
+		}
 		for _, v := range keys[pl.ID] {
 			words = append(words, v)
 		}
@@ -360,8 +395,8 @@ func (p Player) model() string {
 	switch {
 	case p.Model != "":
 		return p.Model
-	case p.Adapter == Script:
-		return "script"
+	case p.Adapter == Script, p.Adapter == Human:
+		return p.Adapter
 	}
 	return filepath.Base(p.Command[0])
 }
@@ -377,6 +412,8 @@ func (p Player) player(pkg *arena.Package, keys map[string]string, version strin
 		return agent.ScriptPlayer(s), nil
 	case LLM:
 		return llm.Player(p.llm(keys, version)), nil
+	case Human:
+		return agent.HumanPlayer(), nil
 	}
 	c := agent.Command{Argv: p.Command, Env: keys, Strict: p.Adapter == AOE}
 	if err := c.Check(); err != nil {

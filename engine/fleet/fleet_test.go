@@ -3,10 +3,12 @@ package fleet
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"refbox/engine/agent"
 	"refbox/engine/agent/llm/llmtest"
 	"refbox/engine/arena"
 )
@@ -191,5 +193,68 @@ command = ["no-such-program-here"]
 	}
 	if *got[0].CostMicroUSD != 20 {
 		t.Errorf("trying cost %d", *got[0].CostMicroUSD)
+	}
+}
+
+// A fleet's keys are read once and then held: a second heat is seated with them too,
+// though the environment has them no more.
+func TestSeatOften(t *testing.T) {
+	t.Setenv("FLEET_TEST_KEY", "k-123456789")
+	f, err := Parse("fleet.toml", []byte(`
+schema_version = 1
+[[players]]
+id = "prog"
+adapter = "command"
+command = ["/bin/sh"]
+env = ["FLEET_TEST_KEY"]
+[[players]]
+id = "ann"
+adapter = "human"
+territory = "failover-three"
+limits = { time = "10m" }
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg, err := arena.Load("primary-failover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		s, err := f.Seat(pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if os.Getenv("FLEET_TEST_KEY") != "" {
+			t.Error("the key is still in the environment")
+		}
+		if s.Secrets.HideText("k-123456789") == "k-123456789" {
+			t.Error("the key is not known to be one")
+		}
+		p, err := s.Players.Player("human:ann")
+		if err != nil || !agent.IsHuman(p) || !slices.Equal(s.Persons, []string{"failover-three"}) {
+			t.Errorf("%v, %v, persons %v", p, err, s.Persons)
+		}
+	}
+	for _, found := range f.Check(t.Context()) {
+		if !found.OK {
+			t.Errorf("%+v", found)
+		}
+	}
+}
+
+func TestOfPerson(t *testing.T) {
+	pkg, err := arena.Load("primary-failover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, id := range map[string]string{"Ann Öst": "ann-st", "": "person", "..": "person", strings.Repeat("x", 99): strings.Repeat("x", 64)} {
+		s, err := OfPerson(name, "failover-two").Seat(pkg)
+		if err != nil || s.Persons[0] != "failover-two" || s.Package.Manifest.Agents[1].ID != id {
+			t.Errorf("%q: %v, %+v", name, err, s)
+		}
+	}
+	if _, err := OfPerson("ann", "nowhere").Seat(pkg); err == nil || !strings.Contains(err.Error(), "no territory") {
+		t.Errorf("a seat that there is not: %v", err)
 	}
 }

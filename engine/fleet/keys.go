@@ -12,8 +12,13 @@ import (
 const maxKey = 16 << 10
 
 // keys are the secrets of each player, by the variable's name; "" for one from a
-// file. What was in the environment is no more.
+// file. What was in the environment is no more: they are read once.
 func (f *Fleet) keys() (map[string]map[string]string, error) {
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	if f.secrets != nil {
+		return f.secrets, nil
+	}
 	out := map[string]map[string]string{}
 	var all []error
 	for _, p := range f.Players {
@@ -33,7 +38,18 @@ func (f *Fleet) keys() (map[string]map[string]string, error) {
 			}
 		}
 	}
+	f.secrets = out
 	return out, nil
+}
+
+// keysOf are a player's, also when they have been read for a heat.
+func (f *Fleet) keysOf(p Player) (map[string]string, error) {
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	if f.secrets != nil {
+		return f.secrets[p.ID], nil
+	}
+	return p.keys()
 }
 
 // keys are what the player is given.

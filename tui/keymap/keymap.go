@@ -59,6 +59,7 @@ const (
 	Integrity  Action = "integrity"
 	Console    Action = "console"
 	Detach     Action = "console-detach"
+	Sit        Action = "sit"
 	Note       Action = "note"
 	EndHeat    Action = "end-heat"
 	Desk       Action = "desk"
@@ -185,7 +186,8 @@ func defaults() []Binding {
 		{HeatHere, Steps, []string{"H"}, "heat here", "move the heat to the step's time"},
 
 		{Console, Act, []string{"c"}, "console", "attach to the seat's serial console"},
-		{Detach, Act, []string{"ctrl+]", "ctrl+5"}, "detach", "leave the console"},
+		{Detach, Act, []string{"ctrl+]", "ctrl+5"}, "detach", "leave the console, or your seat's terminal; back to it"},
+		{Sit, Act, []string{"S"}, "take a seat", "take a seat: race the chosen arena yourself; in a heat, your seat"},
 		{Note, Act, []string{"a"}, "note", "add a note to the heat"},
 		{Desk, Act, []string{"r"}, "desk", "the referee's desk: pause, rule, void"},
 		{EndHeat, Act, []string{"X"}, "end heat", "end a live heat"},
