@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -280,13 +281,16 @@ func (s *deskScreen) choose(m *model) tea.Cmd {
 }
 
 func (s *deskScreen) askReason(m *model, d control.Description, r control.Ruling) {
-	label := strings.Join(slices.DeleteFunc([]string{d.Short, r.Territory, r.Milestone}, func(s string) bool { return s == "" }), " · ") + ", because: "
+	label, desk := d.Short+", because: ", s.desk
+	// The longest that leaves room for what is typed.
+	for _, words := range [][]string{{string(d.Action), cmp.Or(r.Milestone, r.Territory)}, {string(d.Action), r.Milestone, "of", r.Territory}} {
+		full := strings.Join(words, " ") + ", because: "
+		if d.Seat && (r.Milestone != "" || len(words) == 2) && text.Width(full) <= m.w-30 {
+			label = full
+		}
+	}
 	if d.Action == control.AddNote {
 		label = "note: "
-	}
-	w, desk := m.w, s.desk
-	if text.Width(label) > w/2 { // what is typed needs the room
-		label = d.Short + ", because: "
 	}
 	m.ask(label, nil, func(m *model, reason string) tea.Cmd {
 		r.Reason = reason

@@ -59,6 +59,7 @@ func TestRefereesDesk(t *testing.T) {
 	d.lacks("which?")
 	choose(d, 5)
 	d.press("enter")
+	d.shows("revoke reads-restored of " + demoSeats[1] + ", because:")
 	d.write("cheated")
 	said("revoke ann: " + demoSeats[1] + "/reads-restored 0s: cheated")
 	x.add(2100, event.RefereeRuling{Ruling: event.RulingRevoked, Territory: demoSeats[1], Milestone: "reads-restored", Author: "ann", Reason: "cheated"},
