@@ -47,6 +47,7 @@ func played(t *testing.T, w, h int) (*driver, *taped, *fakeDesk) {
 func TestAPersonPlays(t *testing.T) {
 	for name, size := range map[string][2]int{"80x24": {80, 24}, "120x34": {120, 34}, "200x60": {200, 60}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d, x, desk := played(t, size[0], size[1])
 			d.shows("your brief · failover-one")
 			d.shows("The primary has died.")
@@ -83,7 +84,7 @@ func TestAPersonPlays(t *testing.T) {
 			guest.guest.Close()
 			d.until("ended", func() bool { return strings.Contains(d.text(), "the session has ended; enter opens another") })
 			d.press("enter")
-			d.until("again", func() bool { return desk.console(1) != nil && !d.heat().chair.over.Load() })
+			d.until("again", func() bool { return d.heat().chair != nil && !d.heat().chair.over.Load() })
 			x.add(5000, event.CompetitorStateChanged{Territory: "failover-two", From: "verifying", To: "durable", Reason: "completion milestone passed"},
 				event.DurableDeploymentCompleted{Territory: "failover-two", DurableAt: ptr(uint64(5000))},
 				event.MatchStateChanged{From: "running", To: "finished"}, event.MatchFinished{Winner: ptr("failover-two"), Reason: "first durable deployment"})

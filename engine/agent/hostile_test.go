@@ -85,35 +85,6 @@ func TestTooManyChannels(t *testing.T) {
 	}
 }
 
-func TestTooManyChannels(t *testing.T) {
-	gw, w := open(t, newGuest(t))
-	client := enter(t, gw)
-	var last error
-	for range maxChannels + 1 {
-		if _, err := client.NewSession(); err != nil {
-			last = err
-		}
-	}
-	var refused *ssh.OpenChannelError
-	if !errors.As(last, &refused) || refused.Reason != ssh.ResourceShortage {
-		t.Fatalf("opened %d channels: %v", maxChannels+1, last)
-	}
-	w.wait(t, "the refusal", func() bool { return len(w.done) == 1 })
-	client.Close()
-	client.Wait()
-	// Their room comes back, each when its session has noticed that the client is
-	// gone; until then a new one may be refused.
-	for late := time.Now().Add(20 * time.Second); len(gw.channels) > 0; {
-		if time.Now().After(late) {
-			t.Fatalf("%d channels of a client that is gone are open", len(gw.channels))
-		}
-		runtime.Gosched()
-	}
-	if out, err := command(t, enter(t, gw)).Output("echo in"); err != nil || string(out) != "in\n" {
-		t.Fatalf("%q, %v", out, err)
-	}
-}
-
 func TestRefusalsAreBounded(t *testing.T) {
 	gw, w := open(t, newGuest(t))
 	client := enter(t, gw)
