@@ -35,23 +35,24 @@ func (h *Heat) Rule(ctx context.Context, author string, r control.Ruling) error 
 		return errNotRunning
 	}
 	defer h.desks.Done()
+	author, r.Reason = words(author), words(r.Reason)
+	if r.Reason == "" { // it was nothing but what cannot be shown
+		return fmt.Errorf("%s needs a reason: it goes into the log", r.Action)
+	}
+	if r.Action == control.Void { // nor does an end wait for a pause that waits for checks
+		return h.void(author, r.Reason)
+	}
 	select {
 	case h.hearing <- struct{}{}:
 		defer func() { <-h.hearing }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	author, r.Reason = words(author), words(r.Reason)
-	if r.Reason == "" { // it was nothing but what cannot be shown
-		return fmt.Errorf("%s needs a reason: it goes into the log", r.Action)
-	}
 	race := h.race.Load()
 	if race == nil {
 		return errNotRunning
 	}
 	switch r.Action {
-	case control.Void:
-		return h.void(author, r.Reason)
 	case control.Pause:
 		return h.pause(ctx, race, author, r.Reason)
 	case control.Resume:

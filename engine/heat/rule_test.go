@@ -396,7 +396,9 @@ func TestRealPause(t *testing.T) {
 		case <-ctx.Done():
 			return
 		}
-		if err := awaitWorld(t, h, func(w *world.World) bool { return passedFirst(w) && w.Seat("failover-one").Milestone("reads-restored") != nil }); err != nil {
+		if err := awaitWorld(t, h, func(w *world.World) bool {
+			return passedFirst(w) && w.Seat("failover-one").Milestone("reads-restored") != nil
+		}); err != nil {
 			t.Error(err)
 			return
 		}
