@@ -121,6 +121,8 @@ type Cluster interface {
 	Machines() []Machine
 	// Machine returns the machine of that name, or nil.
 	Machine(name string) Machine
+	// Links are in the spec's order.
+	Links() []Link
 	// Close ends every machine at once, without a shutdown, waits for their
 	// processes and removes what they left in Start.Dir. It is idempotent.
 	Close() error
@@ -173,7 +175,8 @@ type Machine interface {
 	// Reset is the reset button: nothing is synced, the disk keeps what it had.
 	// Returns when the new boot has said hello.
 	Reset(ctx context.Context) error
-	// PowerCut ends the machine at once. The disk keeps what the host had of it.
+	// PowerCut ends the machine at once, as a power cut does: of what the guest
+	// wrote to its disk and did not flush, nothing is left (see Disk.Lost).
 	PowerCut(ctx context.Context) error
 	// PowerOnAgain starts a machine that is PowerOff, on the disk it left, and
 	// returns when its new boot has said hello.
@@ -181,6 +184,12 @@ type Machine interface {
 	// Pause freezes the machine, Resume thaws it and puts its clock right.
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error
+
+	// SetClock sets the guest's wall clock ahead of the host's, or behind. A new
+	// boot and Resume put it right.
+	SetClock(ctx context.Context, ahead time.Duration) error
+	// Disk is the host's end of the machine's disk.
+	Disk() Disk
 
 	// Done is closed when the machine's process has ended for good.
 	Done() <-chan struct{}

@@ -133,13 +133,13 @@ func (c *Client) Identify(ctx context.Context, id Identity) (Clock, error) {
 	if clock.Offset.Abs() <= clockClose && clock.RTT/2 <= clockClose {
 		return clock, nil
 	}
-	return c.SetClock(ctx)
+	return c.SetClock(ctx, 0)
 }
 
-// SetClock sets the guest's wall clock to the host's: it asks what the guest's
+// SetClock sets the guest's wall clock ahead of the host's by that much: it asks what the guest's
 // clock says, a few times while the answers are slow, and puts it forward or
 // back by what is missing, so that how long the request takes does not matter.
-func (c *Client) SetClock(ctx context.Context) (Clock, error) {
+func (c *Client) SetClock(ctx context.Context, ahead time.Duration) (Clock, error) {
 	if _, _, err := c.ready(ctx); err != nil {
 		return Clock{}, fmt.Errorf("guest clock: %w", err)
 	}
@@ -156,7 +156,7 @@ func (c *Client) SetClock(ctx context.Context) (Clock, error) {
 			break
 		}
 	}
-	return c.clock(ctx, -best.Offset)
+	return c.clock(ctx, ahead-best.Offset)
 }
 
 // clock puts the guest's clock forward and tells how it stands then.

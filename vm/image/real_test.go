@@ -209,7 +209,7 @@ func TestRealMachine(t *testing.T) {
 		if _, err := dial(m.ssh, ssh.Password("wrong"), hostKey); err == nil {
 			t.Error("a wrong password was let in")
 		}
-		clock, err := c.SetClock(ctx)
+		clock, err := c.SetClock(ctx, 0)
 		if err != nil || clock.Offset.Abs() > 50*time.Millisecond {
 			t.Errorf("clock is off by %v, %v", clock.Offset, err)
 		}

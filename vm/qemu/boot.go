@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"refbox/vm"
+	"refbox/vm/disk"
 )
 
 // witness is what QEMU, outside the guest, has reported of one process's life.
@@ -85,6 +86,7 @@ type boot struct {
 	proc    *process
 	qmp     *qmpClient
 	witness *witness
+	store   *disk.Disk // nil when QEMU has the overlay's file itself
 	// life ends when the process has ended and all that it printed has been
 	// delivered.
 	life context.Context
@@ -149,8 +151,12 @@ func (m *machine) start(ctx context.Context, p plan) (*boot, error) {
 	}
 	// The order is that of launch.number.
 	h := m.cluster.host
-	err := errors.Join(open(h.image.Kernel, os.O_RDONLY), open(h.image.Initrd, os.O_RDONLY), pair(), pair(),
-		open(p.overlay, os.O_RDWR))
+	err := errors.Join(open(h.image.Kernel, os.O_RDONLY), open(h.image.Initrd, os.O_RDONLY), pair(), pair())
+	if p.Served {
+		err = errors.Join(err, pair())
+	} else {
+		err = errors.Join(err, open(p.overlay, os.O_RDWR))
+	}
 	for _, l := range p.layers {
 		err = errors.Join(err, open(l, os.O_RDONLY))
 	}
@@ -164,6 +170,19 @@ func (m *machine) start(ctx context.Context, p plan) (*boot, error) {
 		return nil, fmt.Errorf("opening what machine %q needs: %w", m.spec.Name, err)
 	}
 
+	links := conns[2:]
+	var store *disk.Disk
+	stored := make(chan error, 1)
+	if p.Served {
+		if store, err = disk.Open(p.overlay, overlaySize(m.spec)); err != nil {
+			return nil, fmt.Errorf("machine %q: %w", m.spec.Name, err)
+		}
+		links = conns[3:]
+		// QEMU asks for its disk before it says anything.
+		m.all.Go(func() { stored <- store.Serve(conns[2]) })
+	} else {
+		stored <- nil
+	}
 	proc, err := spawn(h.binary, commandLine(p.launch), files)
 	if err != nil {
 		return nil, fmt.Errorf("machine %q: %w", m.spec.Name, err)
@@ -174,7 +193,7 @@ func (m *machine) start(ctx context.Context, p plan) (*boot, error) {
 	}
 	files = nil
 	adopted = true
-	b := &boot{proc: proc, witness: newWitness()}
+	b := &boot{proc: proc, witness: newWitness(), store: store}
 	var end context.CancelCauseFunc
 	b.life, end = context.WithCancelCause(context.Background())
 	drained := make(chan struct{})
@@ -188,13 +207,21 @@ func (m *machine) start(ctx context.Context, p plan) (*boot, error) {
 	go func() {
 		defer m.all.Done()
 		<-proc.exited
+		if store != nil {
+			store.Stall(false) // what QEMU had sent is carried out, unless it was cut
+		}
 		<-drained
+		if err := <-stored; err != nil {
+			m.mu.Lock()
+			m.diskErr = fmt.Errorf("the disk of machine %q: %w", m.spec.Name, err)
+			m.mu.Unlock()
+		}
 		m.ended(b)
 		end(errEnded)
 	}()
 	m.guest.Attach(conns[1])
 	for i, e := range p.Links {
-		if err := m.cluster.links[e.Link].Plug(m.spec.Name, conns[2+i]); err != nil {
+		if err := m.cluster.links[e.Link].Plug(m.spec.Name, links[i]); err != nil {
 			proc.kill()
 			<-b.life.Done()
 			conns[0].Close()
@@ -220,6 +247,11 @@ func (m *machine) start(ctx context.Context, p plan) (*boot, error) {
 	b.qmp = qmp
 	m.boot = b
 	m.mu.Unlock()
+	if err := m.unplug(ctx, b); err != nil {
+		proc.kill()
+		<-b.life.Done()
+		return nil, err
+	}
 	select {
 	case <-proc.exited: // perhaps noted before it was the machine's
 		m.ended(b)

@@ -46,6 +46,8 @@ func (d *Driver) newCluster(h *hostFacts, spec vm.Spec, s vm.Start) *cluster {
 			guest: guest.New(),
 			op:    make(chan struct{}, 1),
 			done:  make(chan struct{}),
+
+			pulled: map[string]bool{},
 		}
 		m.console = newConsole(nil)
 		if s.Console != nil {
@@ -112,7 +114,7 @@ func (m *machine) startFrom(ctx context.Context, t *template, s vm.Start) error 
 	}
 	p := plan{launch: launchOf(t.spec, m.index, t.host), overlay: m.overlay()}
 	p.layers = []string{t.disk(m.index), t.host.image.Disk}
-	p.Layers = len(p.layers)
+	p.Layers, p.Served = len(p.layers), true
 	m.again = p
 	id, err := m.identity(s)
 	if err != nil {

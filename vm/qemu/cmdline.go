@@ -29,6 +29,9 @@ type launch struct {
 	RAM       ramMode
 	Incoming  bool // wait for a saved state instead of booting
 	Layers    int  // read-only disk layers under the overlay: 1 or 2
+	// Served takes the overlay from us over a socket (package vm/disk), in place
+	// of opening its file.
+	Served bool
 }
 
 type forward struct{ Host, Guest int }
@@ -114,7 +117,7 @@ func commandLine(l launch) []string {
 		"-device", "virtserialport,id=agent0,chardev=agent,name=refbox.agent,bus=vs0.0",
 		"-device", "virtio-rng-pci",
 	)
-	args = append(args, disk(d)...)
+	args = append(args, diskArgs(d, l.Served)...)
 	user := "user,id=n0,restrict=on,ipv6=off"
 	for _, f := range l.Forwards {
 		user += fmt.Sprintf(",hostfwd=tcp:127.0.0.1:%d-:%d", f.Host, f.Guest)
@@ -132,14 +135,19 @@ func commandLine(l launch) []string {
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny")
 }
 
-// disk is the machine's disk: its own overlay over read-only layers. The graph
+// diskArgs is the machine's disk: its own overlay over read-only layers. The graph
 // is given in full, so nothing depends on names stored inside the image files.
-func disk(d descriptors) []string {
+func diskArgs(d descriptors, served bool) []string {
 	var args []string
 	for i, fd := range d.Layers {
 		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=%d", fd, i+1))
 	}
-	args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=9", d.Overlay))
+	overlay := fdset(9)
+	if served {
+		overlay = map[string]any{"driver": "nbd", "server": map[string]any{"type": "fd", "str": strconv.Itoa(d.Overlay)}, "discard": "unmap"}
+	} else {
+		args = append(args, "-add-fd", fmt.Sprintf("fd=%d,set=9", d.Overlay))
+	}
 	below := ""
 	for i := len(d.Layers) - 1; i >= 0; i-- {
 		node := map[string]any{
@@ -158,7 +166,7 @@ func disk(d descriptors) []string {
 	return append(args, "-blockdev", blockdev(map[string]any{
 		"node-name":     "disk",
 		"driver":        "qcow2",
-		"file":          fdset(9),
+		"file":          overlay,
 		"backing":       below,
 		"discard":       "unmap",
 		"detect-zeroes": "unmap",

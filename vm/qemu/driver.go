@@ -6,7 +6,8 @@
 //
 //   - A QEMU process is handed descriptors and no paths. It owns no socket with
 //     a name, runs sandboxed, and, when refbox is root, as a user of its own that
-//     may write one thing: its overlay, and its view of a template's memory.
+//     may write one thing, its view of a template's memory: its disk is served to
+//     it (package vm/disk).
 //   - It dies with refbox, also when refbox is killed.
 //   - A saved state is used only by the very machinery that saved it.
 package qemu

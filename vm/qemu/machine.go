@@ -35,6 +35,10 @@ type machine struct {
 	closed bool
 	ports  []forward // 22 first; fixed once the machine has started
 	held   []*os.File
+
+	pulled  map[string]bool // links whose cable is pulled
+	lost    int64           // by the latest power cut
+	diskErr error           // what its disk's file ended with
 }
 
 var _ vm.Machine = (*machine)(nil)
@@ -206,7 +210,7 @@ func (m *machine) awaitBoot(ctx context.Context, b *boot, notBoot string) error 
 		}
 		return err
 	}
-	_, err := m.guest.SetClock(ctx)
+	_, err := m.guest.SetClock(ctx, 0)
 	return err
 }
 
@@ -216,8 +220,7 @@ func (m *machine) PowerCut(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.proc.kill()
-		<-b.life.Done()
+		m.cut(b)
 		return nil
 	})
 }
@@ -239,7 +242,7 @@ func (m *machine) Pause(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return b.qmp.run(ctx, "stop", nil, nil)
+		return m.stop(ctx, b)
 	})
 }
 
@@ -259,7 +262,7 @@ func (m *machine) Resume(ctx context.Context) error {
 		if err := b.qmp.run(ctx, "cont", nil, nil); err != nil {
 			return err
 		}
-		_, err = m.guest.SetClock(ctx)
+		_, err = m.guest.SetClock(ctx, 0)
 		return err
 	})
 }
@@ -410,7 +413,7 @@ func (m *machine) close() error {
 	for _, f := range held {
 		f.Close()
 	}
-	err := m.guest.Close()
+	err := errors.Join(m.diskErr, m.guest.Close())
 	close(m.done)
 	return err
 }

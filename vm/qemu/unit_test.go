@@ -54,12 +54,12 @@ func exists(path string) bool {
 
 func TestCommandLine(t *testing.T) {
 	cold := launchOf(someSpec(), 1, someHost())
-	cold.Layers = 2
+	cold.Layers, cold.Served = 2, true
 	cold.Forwards = []forward{{Host: 40022, Guest: 22}, {Host: 48080, Guest: 8080}}
 	warm := cold
 	warm.RAM, warm.Incoming = ramPrivate, true
 	saving := cold
-	saving.RAM, saving.Layers = ramShared, 1
+	saving.RAM, saving.Layers, saving.Served = ramShared, 1, false
 	var got strings.Builder
 	for _, c := range []struct {
 		name string
@@ -92,7 +92,7 @@ func TestCommandLineProperties(t *testing.T) {
 				VCPUs: rapid.IntRange(1, 64).Draw(t, "vcpus"), MemoryMiB: rapid.IntRange(256, 65536).Draw(t, "memory"),
 			},
 			Accel: rapid.SampledFrom([]string{"tcg", "kvm"}).Draw(t, "accel"), CPU: "qemu64",
-			RAM: ramMode(rapid.IntRange(0, 2).Draw(t, "ram")), Layers: rapid.IntRange(1, 2).Draw(t, "layers"),
+			RAM: ramMode(rapid.IntRange(0, 2).Draw(t, "ram")), Layers: rapid.IntRange(1, 2).Draw(t, "layers"), Served: rapid.Bool().Draw(t, "served"),
 			Links: slices.Repeat([]linkEnd{{"l", "52:54:00:01:00:00"}}, rapid.IntRange(0, 3).Draw(t, "links")),
 		}
 		args := commandLine(l)
@@ -114,7 +114,7 @@ func TestCommandLineProperties(t *testing.T) {
 				t.Fatalf("descriptors %v are not 3 and up in the order in which files are opened", all)
 			}
 			text := strings.Join(args, "\n") + "\n"
-			if !slices.ContainsFunc([]string{"/proc/self/fd/%d\n", "fd=%d\n", "fd=%d,", "addr.str=%d\n"}, func(form string) bool {
+			if !slices.ContainsFunc([]string{"/proc/self/fd/%d\n", "fd=%d\n", "fd=%d,", "addr.str=%d\n", `"str":"%d"`}, func(form string) bool {
 				return strings.Contains(text, fmt.Sprintf(form, fd))
 			}) {
 				t.Fatalf("descriptor %d is not on the line", fd)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,7 @@ type boot struct {
 	ordered []string
 	altered string
 
+	ahead   atomic.Int64 // of the wall clock against the host's, in nanoseconds
 	agentUp atomic.Bool
 	leaving atomic.Bool // a shutdown has begun
 
@@ -59,6 +61,7 @@ func (m *machine) makeBoot() *boot {
 	b.ctx, b.cancel = context.WithCancel(m.life)
 	b.fs = memfs.New(m.disk, m.limit())
 	b.fs.Generate = b.generate
+	b.fs.Disk = func() error { return m.store.take(b.ctx) }
 	b.sys = newSystemd(b)
 	return b
 }
@@ -91,11 +94,16 @@ func (b *boot) run(how bootKind, im image) {
 
 // setUp does what the early boot does to the file systems.
 func (b *boot) setUp() {
-	for _, dir := range []string{"/run", "/tmp"} {
+	for _, dir := range []string{"/run", "/tmp", "/dev/shm"} {
 		_ = b.fs.RemoveAll(dir)
 		_ = b.fs.Mkdir(dir, 0o755)
 	}
 	_ = b.fs.MkdirAll("/run/lock", 0o755)
+	for i := range b.m.links() {
+		dir := fmt.Sprintf("/sys/class/net/eth%d/statistics", i+1)
+		_ = b.fs.MkdirAll(dir, 0o755)
+		_ = b.fs.Special(dir+"/rx_packets", fmt.Sprint("rx", i), 0o444) // there since an earlier boot
+	}
 	b.obey()
 	// A machine whose id was removed gets a new one, as systemd does.
 	if id, err := b.fs.ReadFile("/etc/machine-id"); err != nil || len(bytes.TrimSpace(id)) == 0 {
@@ -218,6 +226,10 @@ func (b *boot) awaitResumed(ctx context.Context, im image) error {
 
 // generate makes the content of special files.
 func (b *boot) generate(key string) []byte {
+	if nic, ok := strings.CutPrefix(key, "rx"); ok {
+		i, _ := strconv.Atoi(nic)
+		return fmt.Appendf(nil, "%d\n", b.m.cl.hurt.count(b.m.links()[i].Name, b.m.spec.Name))
+	}
 	switch key {
 	case "boot_id":
 		return []byte(b.id + "\n")
@@ -232,7 +244,9 @@ func (b *boot) generate(key string) []byte {
 		return fmt.Appendf(nil, "0.00 0.00 0.00 1/%d %d\n", len(b.processes())+1, b.lastPIDNow())
 	case "meminfo":
 		kb := b.m.spec.MemoryMiB * 1024
-		return fmt.Appendf(nil, "MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\n", kb, kb/2, kb*3/4)
+		taken := 0
+		b.walk("/dev/shm", 0, func(_ string, st memfs.Info) { taken += int(st.Size() / 1024) })
+		return fmt.Appendf(nil, "MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\n", kb, max(kb/2-taken, 0), max(kb*3/4-taken, 0))
 	case "cpuinfo":
 		var s strings.Builder
 		for i := range max(b.m.spec.VCPUs, 1) {

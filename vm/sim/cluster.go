@@ -17,11 +17,12 @@ type cluster struct {
 	machines []*machine
 	ips      map[string]*machine // addresses on the links
 	linkOf   map[string]int      // address to the position of its link
+	hurt     *hurt
 	once     sync.Once
 }
 
 func (d *Driver) start(ctx context.Context, t *template, s vm.Start, resume bool) (*cluster, error) {
-	c := &cluster{d: d, spec: t.spec, ips: map[string]*machine{}, linkOf: map[string]int{}}
+	c := &cluster{d: d, spec: t.spec, ips: map[string]*machine{}, linkOf: map[string]int{}, hurt: newHurt()}
 	for i, ms := range t.spec.Machines {
 		m, err := c.newMachine(ms, t.images[i], s)
 		if err != nil {

@@ -57,24 +57,32 @@ func conform(ctx context.Context, p *Process) error {
 	return p.Serve(ctx, ":8080", mux)
 }
 
+func conformFixture(lose bool) vmtest.Fixture {
+	return vmtest.Fixture{
+		Driver: New(Config{Programs: map[string]Program{"/opt/conform/conform.py": conform}, LoseUnsynced: lose}),
+		Machine: func(name string) vm.MachineSpec {
+			return vm.MachineSpec{
+				Name: name, VCPUs: 1, MemoryMiB: 128, DiskMiB: 256, Forwards: []int{8080, 8081},
+				Files: fstest.MapFS{
+					"opt/conform/conform.py":             {Data: []byte("#!/usr/bin/python3\n")},
+					"etc/systemd/system/conform.service": {Data: []byte(conformUnit)},
+				},
+				Setup: []string{"/bin/sh", "-c", "systemctl daemon-reload && systemctl enable --now conform.service"},
+			}
+		},
+		Helper:   agentPath,
+		Patience: 20 * time.Second,
+	}
+}
+
 func TestConformance(t *testing.T) {
 	for name, lose := range map[string]bool{"KeepUnsynced": false, "LoseUnsynced": true} {
-		t.Run(name, func(t *testing.T) {
-			vmtest.Run(t, vmtest.Fixture{
-				Driver: New(Config{Programs: map[string]Program{"/opt/conform/conform.py": conform}, LoseUnsynced: lose}),
-				Machine: func(name string) vm.MachineSpec {
-					return vm.MachineSpec{
-						Name: name, VCPUs: 1, MemoryMiB: 128, DiskMiB: 256, Forwards: []int{8080, 8081},
-						Files: fstest.MapFS{
-							"opt/conform/conform.py":             {Data: []byte("#!/usr/bin/python3\n")},
-							"etc/systemd/system/conform.service": {Data: []byte(conformUnit)},
-						},
-						Setup: []string{"/bin/sh", "-c", "systemctl daemon-reload && systemctl enable --now conform.service"},
-					}
-				},
-				Helper:   agentPath,
-				Patience: 20 * time.Second,
-			})
-		})
+		t.Run(name, func(t *testing.T) { vmtest.Run(t, conformFixture(lose)) })
 	}
+}
+
+func TestInjectedFaults(t *testing.T) {
+	f := conformFixture(true)
+	f.Unflushed = "echo new >/var/lib/cut/file"
+	vmtest.Faults(t, f)
 }

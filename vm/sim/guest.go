@@ -79,7 +79,7 @@ func (g *guest) Hello(ctx context.Context) (vm.Hello, error) {
 	if err != nil {
 		return vm.Hello{}, err
 	}
-	return vm.Hello{BootID: b.id, Hostname: b.hostname(), Time: time.Now(), Uptime: time.Since(b.began)}, nil
+	return vm.Hello{BootID: b.id, Hostname: b.hostname(), Time: b.now(), Uptime: time.Since(b.began)}, nil
 }
 
 func (g *guest) Run(ctx context.Context, argv []string, stdin []byte) (vm.RunResult, error) {
@@ -143,16 +143,33 @@ func (g *guest) WriteFile(ctx context.Context, name string, data []byte, mode fs
 	if err != nil {
 		return err
 	}
-	temp := path.Join(path.Dir(name), ".refbox-"+randomHex(6))
-	err = b.fs.WriteFile(temp, data, mode)
-	if err == nil {
-		if err = b.fs.Rename(temp, name); err != nil {
-			_ = b.fs.Remove(temp)
-		} else {
-			err = b.fs.SyncFile(name)
+	err = b.onDisk(ctx, func() error {
+		temp := path.Join(path.Dir(name), ".refbox-"+randomHex(6))
+		err := b.fs.WriteFile(temp, data, mode)
+		if err == nil {
+			if err = b.fs.Rename(temp, name); err != nil {
+				_ = b.fs.Remove(temp)
+			} else {
+				err = b.fs.SyncFile(name)
+			}
 		}
-	}
+		return err
+	})
 	return g.answered(ctx, b, "write file", err)
+}
+
+// onDisk does what may have to wait for the disk, and no longer than ctx.
+func (b *boot) onDisk(ctx context.Context, do func() error) error {
+	done := make(chan error, 1)
+	if !b.tasks.run(func() { done <- do() }) {
+		return vm.ErrGuestLost
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (g *guest) Remove(ctx context.Context, name string) error {
@@ -225,6 +242,6 @@ func (g *guest) Sync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.fs.Sync()
-	return g.answered(ctx, b, "sync", nil)
+	err = b.onDisk(ctx, func() error { b.fs.Sync(); return nil })
+	return g.answered(ctx, b, "sync", err)
 }

@@ -44,6 +44,8 @@ type machine struct {
 	disk    memfs.Snapshot // while it is off
 	wants   []string       // of the next boot, by the host's order
 	changed chan struct{}  // closed at the next change, see notify
+
+	store store
 }
 
 func (c *cluster) newMachine(spec vm.MachineSpec, im image, s vm.Start) (*machine, error) {
@@ -221,6 +223,7 @@ func (m *machine) endBoot(b *boot, crash bool) bool {
 		return false
 	}
 	if crash && m.cl.d.cfg.LoseUnsynced {
+		m.store.lost = b.fs.Unsynced()
 		m.disk = b.fs.Synced()
 	} else {
 		m.disk = b.fs.Snapshot()
@@ -353,6 +356,7 @@ func (m *machine) PowerCut(ctx context.Context) error {
 	for b := m.current(); b != nil; b = m.current() {
 		m.endBoot(b, true)
 	}
+	m.store.mend()
 	return nil
 }
 
@@ -388,6 +392,9 @@ func (m *machine) Resume(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	if b := m.current(); b != nil {
+		b.ahead.Store(0)
+	}
 	m.setPower(vm.PowerOn)
 	m.gate.lift()
 	m.console.thaw()

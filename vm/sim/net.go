@@ -213,6 +213,12 @@ func (b *boot) dial(ctx context.Context, addr string) (net.Conn, error) {
 			return nil, fail(ctx.Err())
 		}
 	}
+	if to != b.m {
+		// A SYN and its answer; TCP repeats what is lost.
+		if err := b.m.cl.cross(ctx, b.m, to, ip); err != nil {
+			return nil, fail(err)
+		}
+	}
 	near, far := net.Pipe()
 	client, err := b.wrap(near, &net.TCPAddr{IP: net.ParseIP(ip), Port: num})
 	if err != nil {
@@ -221,6 +227,9 @@ func (b *boot) dial(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, fail(err)
 	}
 	server, err := target.wrap(far, &net.TCPAddr{IP: net.ParseIP(guestIP), Port: 40000})
+	if err == nil && to != b.m {
+		client.over, server.over = func(ctx context.Context) error { return b.m.cl.cross(ctx, b.m, to, ip) }, func(ctx context.Context) error { return b.m.cl.cross(ctx, to, b.m, ip) }
+	}
 	if err == nil {
 		if err = target.deliver(ctx, ip, num, server); err != nil {
 			server.Close()
@@ -241,6 +250,7 @@ type conn struct {
 	b      *boot
 	remote net.Addr
 	once   sync.Once
+	over   func(context.Context) error // the private link that it goes over, if any
 }
 
 func (b *boot) wrap(inner net.Conn, remote net.Addr) (*conn, error) {
@@ -272,6 +282,9 @@ func (c *conn) Read(p []byte) (int, error) {
 
 func (c *conn) Write(p []byte) (int, error) {
 	if err := c.b.m.gate.wait(c.b.ctx); err != nil {
+		return 0, net.ErrClosed
+	}
+	if c.over != nil && c.over(c.b.ctx) != nil {
 		return 0, net.ErrClosed
 	}
 	n, err := c.Conn.Write(p)

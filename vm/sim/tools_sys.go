@@ -64,7 +64,7 @@ func toolUname(t *run) int {
 
 // toolDate prints the time; it sets none.
 func toolDate(t *run) int {
-	now := time.Now()
+	now := t.b.now()
 	format := "%a %b %e %H:%M:%S %Z %Y"
 	for i, a := range t.args {
 		switch {

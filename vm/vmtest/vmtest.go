@@ -43,6 +43,10 @@ type Fixture struct {
 	Helper string
 	// Patience bounds each single thing: a boot, a set-up, a login.
 	Patience time.Duration
+	// Unflushed is a shell command of the guest that writes a line "new" over the
+	// beginning of /var/lib/cut/file, of 8 KiB, as far as the disk's cache, and does
+	// not flush it; "" when the disk has none to lose.
+	Unflushed string
 	// Left lists what should be gone once every cluster is closed, such as
 	// processes; nil when there can be nothing.
 	Left func() []string

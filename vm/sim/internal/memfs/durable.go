@@ -1,9 +1,57 @@
 package memfs
 
-import "maps"
+import (
+	"errors"
+	"maps"
+	"syscall"
+	"time"
+)
 
-// Sync puts everything on disk.
+// Allocate makes a file of at least that size, of bytes that were never written
+// and read as nothing.
+func (f *FS) Allocate(name string, size int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	real, old, err := f.walk("fallocate", name, true)
+	if err != nil {
+		return err
+	}
+	n := &node{mode: 0o644, mod: time.Now()}
+	if old != nil {
+		if !old.mode.IsRegular() {
+			return pathErr("fallocate", name, syscall.ENODEV)
+		}
+		c := *old
+		n = &c
+	}
+	n.pad = max(n.pad, size-int64(len(n.data)))
+	return f.put("fallocate", real, old, n)
+}
+
+// toDisk asks the disk.
+func (f *FS) toDisk(name string) error {
+	if f.Disk == nil {
+		return nil
+	}
+	err := f.Disk()
+	if err != nil {
+		f.mu.Lock()
+		f.dead = true
+		f.mu.Unlock()
+		var no syscall.Errno
+		if !errors.As(err, &no) {
+			no = syscall.EIO
+		}
+		return pathErr("fsync", name, no)
+	}
+	return nil
+}
+
+// Sync puts everything on disk, if the disk takes it.
 func (f *FS) Sync() {
+	if f.toDisk("/") != nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.live.root = settle(f.live.root, nil, true)
@@ -50,6 +98,9 @@ func settle(n, old *node, all bool) *node {
 
 // SyncFile puts one file on disk, or its absence, and all names (see New).
 func (f *FS) SyncFile(name string) error {
+	if err := f.toDisk(name); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	real, n, err := f.walk("fsync", name, false)
@@ -65,4 +116,29 @@ func (f *FS) SyncFile(name string) error {
 	disk.root = settle(f.live.root, f.disk.root, false)
 	f.disk = disk
 	return nil
+}
+
+// Unsynced is how many bytes a crash would lose now: of files whose content is not on
+// disk as it is.
+func (f *FS) Unsynced() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return unsynced(f.live.root, f.disk.root)
+}
+
+func unsynced(n, disk *node) (lost int64) {
+	if n == disk {
+		return 0
+	}
+	if n.mode.IsRegular() && !n.safe {
+		return int64(len(n.data))
+	}
+	for name, kid := range n.kids {
+		var on *node
+		if disk != nil {
+			on = disk.kids[name]
+		}
+		lost += unsynced(kid, on)
+	}
+	return lost
 }

@@ -37,13 +37,14 @@ type node struct {
 	mode fs.FileMode
 	mod  time.Time
 	data []byte
+	pad  int64            // bytes that are allocated behind data, and were never written
 	link string           // target of a symbolic link
 	gen  string           // key of generated content (/proc, /dev)
 	safe bool             // the content is on disk
 	kids map[string]*node // of a directory
 }
 
-func (n *node) cost() int64 { return nodeCost + int64(len(n.data)) + int64(len(n.link)) }
+func (n *node) cost() int64 { return nodeCost + int64(len(n.data)) + n.pad + int64(len(n.link)) }
 
 // Snapshot is a whole file system at one instant.
 type Snapshot struct {
@@ -57,11 +58,16 @@ type Snapshot struct {
 type FS struct {
 	// Generate makes the content of files that Special made; nil makes nothing.
 	Generate func(key string) []byte
+	// Disk is asked before anything is put on disk; nil puts it there. It may wait.
+	// After an error of its the file system takes no more changes, as ext4 does
+	// whose journal could not be written.
+	Disk func() error
 
 	limit int64
 	mu    sync.Mutex
 	live  Snapshot
 	disk  Snapshot // what Sync has put beyond the reach of a crash
+	dead  bool     // Disk has failed
 }
 
 // New makes a file system that continues from s (the zero Snapshot is an empty
@@ -200,6 +206,9 @@ func split2(name string) []string {
 
 // put places n at the real path, keeping the sums. The caller holds mu.
 func (f *FS) put(op, real string, old, n *node) error {
+	if f.dead {
+		return pathErr(op, real, syscall.EROFS)
+	}
 	s := f.live
 	if old != nil {
 		s.bytes -= old.cost()

@@ -20,7 +20,7 @@ type Info struct {
 }
 
 func (i Info) Name() string               { return i.name }
-func (i Info) Size() int64                { return int64(len(i.n.data) + len(i.n.link)) }
+func (i Info) Size() int64                { return int64(len(i.n.data)+len(i.n.link)) + i.n.pad }
 func (i Info) Mode() fs.FileMode          { return i.n.mode }
 func (i Info) ModTime() time.Time         { return i.n.mod }
 func (i Info) IsDir() bool                { return i.n.mode.IsDir() }

@@ -1,0 +1,356 @@
+// Package fault hurts machines on purpose, and proves that it did.
+//
+// It hides how each kind of fault is injected, what is looked at to see whether
+// it bit, and how it is undone. What it guarantees:
+//
+//   - A fault counts only once a witness has seen its effect: something other
+//     than what injected it. The witness is asked before, too: a target that
+//     already looks hurt, or cannot be seen well, is refused (ErrUnfit) and left
+//     alone.
+//   - One that did not bite is an error (ErrNoEffect), and what it may have left
+//     is undone.
+//   - One that was cleared has been seen to be gone; a failed clean-up is an
+//     outcome of its own (ErrNotCleared), never silence.
+//   - Each step leaves a Receipt, which says what root in the guest could forge
+//     of it.
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"refbox/vm"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// The kinds.
+const (
+	ProcessKill    Kind = "process-kill"
+	ServiceStop    Kind = "service-stop"
+	PowerCut       Kind = "power-cut"
+	HardReset      Kind = "hard-reset"
+	CleanReboot    Kind = "clean-reboot"
+	Freeze         Kind = "freeze"
+	LinkDown       Kind = "link-down"
+	OneWay         Kind = "one-way-partition"
+	SlowLink       Kind = "slow-link"
+	DiskStall      Kind = "disk-stall"
+	DiskError      Kind = "disk-write-error"
+	DiskFull       Kind = "disk-full"
+	ClockJump      Kind = "clock-jump"
+	MemoryPressure Kind = "memory-pressure"
+)
+
+// Kinds are all kinds, in the order in which they are offered.
+func Kinds() []Kind {
+	return []Kind{ProcessKill, ServiceStop, PowerCut, HardReset, CleanReboot, Freeze, LinkDown, OneWay, SlowLink,
+		DiskStall, DiskError, DiskFull, ClockJump, MemoryPressure}
+}
+
+// Fault is one fault, before it is injected.
+type Fault struct {
+	Kind    Kind   `json:"kind"`
+	Machine string `json:"machine"` // the target
+
+	// Unit is the service of ProcessKill and ServiceStop.
+	Unit string `json:"unit,omitempty"`
+	// Port is a forwarded port on which the unit, and nothing else, listens: it
+	// makes the host the witness. Without one systemd in the guest is.
+	Port int `json:"port,omitempty"`
+
+	// Link and Peer, another end of it, are those of the faults of a link. OneWay
+	// loses what Machine sends Peer, SlowLink hurts both directions.
+	Link string `json:"link,omitempty"`
+	Peer string `json:"peer,omitempty"`
+	// DelayMS and LossPercent are SlowLink's, for each direction.
+	DelayMS     int `json:"delay_ms,omitempty"`
+	LossPercent int `json:"loss_percent,omitempty"`
+
+	JumpMS int64 `json:"jump_ms,omitempty"` // ClockJump's, forward or back
+	MiB    int   `json:"mib,omitempty"`     // MemoryPressure's: how much is taken
+}
+
+// Check refuses a fault that lacks a parameter or has one out of bounds or of
+// another kind, and names it.
+func (f Fault) Check() error {
+	if _, ok := methods[f.Kind]; !ok {
+		return fmt.Errorf("fault %.40q: want one of %v", string(f.Kind), Kinds())
+	}
+	if f.Machine == "" {
+		return fmt.Errorf("fault %s: it names no machine", f.Kind)
+	}
+	for _, p := range []struct {
+		name     string
+		set, fit bool
+		kinds    []Kind
+		optional bool
+		want     string
+	}{
+		{"unit", f.Unit != "", vm.CheckWants([]string{f.Unit}) == nil, []Kind{ProcessKill, ServiceStop}, false, "the name of a unit, such as db.service"},
+		{"port", f.Port != 0, f.Port > 0 && f.Port < 65536, []Kind{ProcessKill, ServiceStop}, true, "1 to 65535"},
+		{"link", f.Link != "", true, []Kind{LinkDown, OneWay, SlowLink}, false, "a link of the cluster"},
+		{"peer", f.Peer != "", f.Peer != f.Machine, []Kind{LinkDown, OneWay, SlowLink}, false, "another machine on the link"},
+		{"delay_ms", f.DelayMS != 0, f.DelayMS >= 50 && f.DelayMS <= 2000, []Kind{SlowLink}, true, "50 to 2000"},
+		{"loss_percent", f.LossPercent != 0, f.LossPercent >= 10 && f.LossPercent <= 90, []Kind{SlowLink}, true, "10 to 90"},
+		{"jump_ms", f.JumpMS != 0, max(f.JumpMS, -f.JumpMS) >= 5_000 && max(f.JumpMS, -f.JumpMS) <= 400*24*3_600_000, []Kind{ClockJump}, false, "5000 or more, forward or back, and at most 400 days"},
+		{"mib", f.MiB != 0, f.MiB >= 16 && f.MiB <= 32<<10, []Kind{MemoryPressure}, false, "16 to 32768"},
+	} {
+		switch mine := slices.Contains(p.kinds, f.Kind); {
+		case p.set && !mine:
+			return fmt.Errorf("fault %s has no %s", f.Kind, p.name)
+		case p.set && !p.fit, mine && !p.set && !p.optional:
+			return fmt.Errorf("fault %s: %s: want %s", f.Kind, p.name, p.want)
+		}
+	}
+	if f.Kind == SlowLink && f.DelayMS == 0 && f.LossPercent == 0 {
+		return fmt.Errorf("fault %s: want delay_ms, loss_percent or both", f.Kind)
+	}
+	return nil
+}
+
+// Target is what is hurt, in words: the machine, and what of it.
+func (f Fault) Target() string {
+	switch {
+	case f.Unit != "":
+		return f.Machine + "/" + f.Unit
+	case f.Kind == OneWay:
+		return f.Machine + "→" + f.Peer
+	case f.Link != "":
+		return f.Machine + "/" + f.Link
+	}
+	return f.Machine
+}
+
+// Params are the parameters beside kind and machine, as one JSON object.
+func (f Fault) Params() json.RawMessage {
+	f.Kind, f.Machine = "", ""
+	var all map[string]any
+	b, _ := json.Marshal(f) // plain data always encodes
+	_ = json.Unmarshal(b, &all)
+	delete(all, "kind")
+	delete(all, "machine")
+	b, _ = json.Marshal(all)
+	return b
+}
+
+// Words say of a kind, before it is injected, what it does and what will be
+// proved.
+type Words struct {
+	Does      string
+	Witness   string // who confirms it, and by what
+	Undo      string
+	Forgeable string // what root in the guest could forge of the witness; "" nothing
+}
+
+// Describe returns a kind's words; none for what is no kind.
+func (f Fault) Describe() Words {
+	m, ok := methods[f.Kind]
+	if !ok {
+		return Words{}
+	}
+	w := m.words
+	if f.Port != 0 {
+		w.Witness, w.Forgeable = m.byPort, ""
+	}
+	return w
+}
+
+// Receipt is the proof of one step.
+type Receipt struct {
+	Step      string `json:"step"` // "inject" or "clear"
+	Confirmed bool   `json:"confirmed"`
+	Witness   string `json:"witness"`              // who was asked
+	Saw       string `json:"saw"`                  // what it said last
+	Before    string `json:"before,omitempty"`     // what it said before the step
+	Forgeable string `json:"forgeable,omitempty"`  // by root in the guest
+	TookMS    int64  `json:"took_ms"`              // from the step to the sight
+	LostBytes *int64 `json:"lost_bytes,omitempty"` // PowerCut: written by the guest, not flushed, and gone
+}
+
+// Errors that callers tell apart with errors.Is.
+var (
+	// ErrUnfit: the target is not in a state in which the fault could be seen to
+	// bite. Nothing was done.
+	ErrUnfit = errors.New("the target is not fit for the fault")
+	// ErrNoEffect: the fault was injected and its witness saw nothing of it.
+	ErrNoEffect = errors.New("the fault did not bite")
+	// ErrNotCleared: the fault, or a part of it, may still be there.
+	ErrNotCleared = errors.New("the fault could not be cleared")
+)
+
+// Error is a step that failed. It wraps the cause.
+type Error struct {
+	Fault   Fault
+	Stage   string // inject, confirm, clear: as in the event fault_failed
+	Receipt Receipt
+	Err     error
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("fault %s on %s: %s: %v", e.Fault.Kind, e.Fault.Target(), e.Stage, e.Err)
+	if e.Receipt.Saw != "" {
+		s += fmt.Sprintf("; %s saw %q", e.Receipt.Witness, e.Receipt.Saw)
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Patience is how long a witness may take to see a step, beside the caller's
+// context. A new boot has the whole of that context.
+const Patience = 10 * time.Second
+
+// Active is a fault that was injected and confirmed.
+type Active struct {
+	Fault   Fault
+	Receipt Receipt
+	scene   *scene
+	cleared bool
+}
+
+// Inject injects a fault into a machine of the cluster and returns when its
+// witness has seen it. The error is an *Error. When it Is ErrNoEffect and not
+// ErrNotCleared, nothing of the fault is left.
+func Inject(ctx context.Context, c vm.Cluster, f Fault) (*Active, error) {
+	fail := func(stage string, r Receipt, err error) (*Active, error) {
+		return nil, &Error{Fault: f, Stage: stage, Receipt: r, Err: err}
+	}
+	if err := f.Check(); err != nil {
+		return fail("inject", Receipt{}, errors.Join(ErrUnfit, err))
+	}
+	m := methods[f.Kind]
+	s, err := newScene(c, f)
+	if err != nil {
+		return fail("inject", Receipt{}, errors.Join(ErrUnfit, err))
+	}
+	r := s.receipt("inject")
+	well := m.well
+	if m.fit != nil {
+		well = m.fit
+	}
+	if r.Before, err = s.await(ctx, Patience, well); err != nil {
+		r.Saw = r.Before
+		s.close()
+		return fail("inject", r, errors.Join(ErrUnfit, err))
+	}
+	start := time.Now()
+	err = m.inject(ctx, s)
+	if err != nil {
+		err = fmt.Errorf("injecting it: %w", err)
+	} else {
+		r.Saw, err = s.await(ctx, Patience, m.bitten)
+		if err != nil {
+			err = errors.Join(ErrNoEffect, err)
+		}
+	}
+	r.TookMS = time.Since(start).Milliseconds()
+	if err != nil {
+		stage := "inject"
+		if errors.Is(err, ErrNoEffect) {
+			stage = "confirm"
+		}
+		// Whatever the caller's context says: what is half there must not stay.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
+		defer cancel()
+		if _, undo := s.clear(ctx, m); undo != nil {
+			err = errors.Join(err, undo)
+		}
+		return fail(stage, r, err)
+	}
+	r.Confirmed, s.bit = true, true
+	if f.Kind == PowerCut {
+		lost := s.machine.Disk().Lost()
+		r.LostBytes = &lost
+	}
+	return &Active{Fault: f, Receipt: r, scene: s}, nil
+}
+
+// undoTime bounds the undoing of what did not bite: a boot under load.
+const undoTime = 2 * time.Minute
+
+// Clear undoes the fault and returns when its witness has seen that it is gone. The
+// error is an *Error that Is ErrNotCleared; Clear may then be tried again. One that
+// was cleared is not cleared twice: the second call returns an error.
+func (a *Active) Clear(ctx context.Context) (Receipt, error) {
+	if a.cleared {
+		return Receipt{}, &Error{Fault: a.Fault, Stage: "clear", Err: errors.New("it was cleared already")}
+	}
+	r, err := a.scene.clear(ctx, methods[a.Fault.Kind])
+	if err != nil {
+		return r, &Error{Fault: a.Fault, Stage: "clear", Receipt: r, Err: err}
+	}
+	a.cleared = true
+	return r, nil
+}
+
+func (s *scene) receipt(step string) Receipt {
+	w := s.fault.Describe()
+	return Receipt{Step: step, Witness: w.Witness, Forgeable: w.Forgeable}
+}
+
+func (s *scene) clear(ctx context.Context, m method) (Receipt, error) {
+	r := s.receipt("clear")
+	start := time.Now()
+	err := m.undo(ctx, s)
+	if err == nil {
+		within := Patience
+		if m.boots {
+			within = undoTime
+		}
+		r.Saw, err = s.await(ctx, within, m.well)
+	}
+	r.TookMS = time.Since(start).Milliseconds()
+	if err != nil {
+		return r, errors.Join(ErrNotCleared, err)
+	}
+	s.close()
+	r.Confirmed = true
+	return r, nil
+}
+
+// sight is one look of a witness: what it says, and whether it is what is awaited.
+type sight func(ctx context.Context, s *scene) (saw string, ok bool, err error)
+
+// await looks until the sight is what is awaited. An error of the last look is
+// told with it; before, it may be the fault's own.
+func (s *scene) await(ctx context.Context, within time.Duration, look sight) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	// A guest's state announces itself to nobody outside: so look now and then.
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	var last string
+	var lastErr error
+	for {
+		saw, ok, err := look(ctx, s)
+		// A look that was cut short has seen nothing: silence and refusal are what
+		// some wait for.
+		if ctx.Err() == nil {
+			if ok && err == nil {
+				return saw, nil
+			}
+			last, lastErr = saw, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			if lastErr != nil {
+				return last, fmt.Errorf("not seen within %v: %w", within, lastErr)
+			}
+			return last, fmt.Errorf("not seen within %v", within)
+		}
+	}
+}
+
+// firstLine bounds what a guest said.
+func firstLine(b []byte) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+	return line[:min(len(line), 200)]
+}
