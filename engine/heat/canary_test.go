@@ -1,0 +1,122 @@
+package heat
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"refbox/engine/arena"
+	"refbox/engine/control"
+	"refbox/engine/event"
+	"refbox/engine/why"
+	"refbox/engine/world"
+)
+
+// forgetful promotes the replica, and later lays an older copy over what it took since.
+const forgetful = "cp /var/lib/failover/replica.sqlite3 /root/older\n" + marker +
+	"---\n# pause 1500ms\ncp /root/older /var/lib/failover/replica.sqlite3\n"
+
+func withCanary(p *arena.Package) *arena.Package {
+	p.Manifest.Canary.IntervalMS = 100
+	return p
+}
+
+func TestCanary(t *testing.T) {
+	res := race(t, driver(), withCanary(pkg(t, after(time.Second, right), idle, forgetful)))
+	w := res.rec.World(res.rec.Len())
+	if w.Winner == nil || *w.Winner != "failover-one" {
+		t.Fatalf("winner: %v", w.Winner)
+	}
+	for _, s := range w.Seats() {
+		r := s.CanaryResult
+		if r == nil {
+			t.Fatalf("%s has no result", s.ID)
+		}
+		t.Logf("%s: %s", s.ID, r.Words())
+		if r.Unread != 0 || r.Writes < 10 || s.CanarySpans.Len() > 60 || r.OutageFromMS == nil {
+			t.Errorf("%s: %+v, %d spans", s.ID, r.CanaryResult, s.CanarySpans.Len())
+		}
+		first, lost := r.FirstAckMS, r.Lost
+		switch s.ID {
+		case "failover-one":
+			if first == nil || *first < 1000 || r.FirstReadMS == nil || lost != 0 {
+				t.Errorf("%s: %+v", s.ID, r.CanaryResult)
+			}
+		case "failover-two":
+			if first != nil || r.FirstReadMS != nil || r.Acknowledged != 0 || r.Outages != 1 {
+				t.Errorf("%s: %+v", s.ID, r.CanaryResult)
+			}
+		default:
+			if first == nil || lost == 0 || r.LossMS == 0 {
+				t.Errorf("%s: %+v", s.ID, r.CanaryResult)
+			}
+		}
+		e, _ := why.Explain(w, res.rec.Manifest(), s.ID)
+		i := slices.IndexFunc(e.Lines, func(l why.Line) bool { return l.Kind == why.Canary })
+		if i < 0 || !strings.Contains(e.Lines[i].Text, r.LossWords()) || *e.Lines[i].Event != r.Index {
+			t.Errorf("%s: why says nothing of it: %+v", s.ID, e.Lines)
+		}
+	}
+	samples := map[string]int{}
+	res.rec.Events(0, res.rec.Len(), func(_ int, e event.Event) bool { //nolint:errcheck // it was verified
+		if b, ok := e.Body.(event.CanarySample); ok {
+			samples[b.Territory]++
+		}
+		return true
+	})
+	if len(samples) != 3 || samples["failover-two"] > 5 {
+		t.Errorf("samples: %v", samples)
+	}
+}
+
+// An arena that declares none has none.
+func TestNoCanary(t *testing.T) {
+	p := pkg(t, right, idle, idle)
+	p.Manifest.Canary = nil
+	res := race(t, driver(), p)
+	if log := logOf(res.Dir); strings.Contains(log, "canary") {
+		t.Error("a canary wrote")
+	}
+}
+
+// A pause is no outage: what is under way ends before machines are frozen.
+func TestCanaryInAPause(t *testing.T) {
+	p := withCanary(pkg(t, right, idle, idle))
+	p.Manifest.Build.StopOnFirstDurable = false
+	h := New(Config{Package: p, Driver: driver(), Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t)})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer h.End(t.Context(), "ann", "seen enough") //nolint:errcheck // it may have ended
+		for !h.begun.Load() && t.Context().Err() == nil { // only then is there a world
+			time.Sleep(time.Millisecond)
+		}
+		if err := awaitWorld(t, h, func(w *world.World) bool {
+			s := w.Seat("failover-one")
+			return s != nil && s.DurableAtMS != nil && s.CanarySpans.Len() > 0
+		}); err != nil {
+			t.Error(err)
+			return
+		}
+		for _, r := range []control.Ruling{{Action: control.Pause, Reason: "x"}, {Action: control.Resume, Reason: "x"}} {
+			if err := h.Rule(t.Context(), "ann", r); err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(canaryWait + 500*time.Millisecond) // a client that goes on would be told nothing by then
+		}
+	})
+	res, err := h.Run(t.Context())
+	wg.Wait()
+	if err == nil {
+		t.Fatal("it was not ended")
+	}
+	rec := open(t, res.Dir)
+	w := rec.World(rec.Len())
+	last, ok := w.Seat("failover-one").CanarySpans.Last()
+	if pause := w.Pauses.At(0); !ok || last.Outcome != "acknowledged" || last.FromMS > pause.SinceMS || last.UptoMS < pause.SinceMS+1000 {
+		t.Errorf("paused at %d; the last span is %+v", pause.SinceMS, last)
+	}
+}
