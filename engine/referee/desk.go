@@ -67,11 +67,12 @@ func (r *Race) poke() {
 	r.changed = make(chan struct{})
 }
 
-// enter asks whether a check may begin now; leave ends it.
+// enter asks whether a check may begin now; leave ends it. A race that is decided
+// is not held any more.
 func (r *Race) enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.held {
+	if r.held && r.reason == "" {
 		return false
 	}
 	r.inside++

@@ -24,10 +24,11 @@
 //     five ticks; others on every occasion.
 //   - At the first durable seat (stop_on_first_durable) the others go on until
 //     their own clocks, which stand still while the referee works, have passed its
-//     instant: who was as early may have been held up by the referee. Then nothing
-//     new begins, and what is being evaluated finishes: in a few seconds, and in a
-//     few more where it could make its seat durable; then it is cut off, charged to
-//     nobody. A reboot is seen through, bounded by its milestone's timeout, so that
+//     instant: who was as early may have been held up by the referee. Then what is
+//     being evaluated finishes, and what could be evaluated at that instant and has
+//     not been looked at since is evaluated once: who was as early may not have been
+//     looked at yet. That takes a few seconds, and a few more where it could make its
+//     seat durable; then it is cut off, charged to nobody. Nothing else begins. A reboot is seen through, bounded by its milestone's timeout, so that
 //     who blocks it is charged for it. So no seat can hold up the end for longer
 //     than the timeouts of what is under way.
 //   - At the deadline what is being evaluated is cut off, save attacks on what had

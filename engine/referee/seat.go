@@ -102,6 +102,9 @@ func newSeat(r *Race, p *probe.Seat) *seat {
 		passed: map[string]*pass{}, ladder: map[string]*rung{}}
 	for _, m := range r.rules.Milestones {
 		s.ladder[m.ID] = &rung{}
+		if len(m.DependsOn) == 0 {
+			s.ladder[m.ID].eligible = 1 // from the start, whenever it is first looked at
+		}
 	}
 	return s
 }
@@ -122,20 +125,72 @@ func (s *seat) schedule(ctx, timed context.Context) {
 		if !s.awaitOver(done) {
 			return
 		}
-		d := photoTime
-		if s.decisive.Load() {
-			d = finishTime
+		slow := func(d time.Duration) time.Duration {
+			return time.Duration(float64(d) * max(1, s.race.rules.Slow))
 		}
-		t := time.NewTimer(time.Duration(float64(d) * max(1, s.race.rules.Slow)))
+		t := time.NewTimer(slow(photoTime))
 		defer t.Stop()
 		select {
 		case <-done:
+			return
 		case <-t.C:
-			stop(errPhoto)
-			stopTimed(errPhoto)
 		}
+		if s.decisive.Load() {
+			t.Reset(slow(finishTime - photoTime))
+			select {
+			case <-done:
+				return
+			case <-t.C:
+			}
+		}
+		stop(errPhoto)
+		stopTimed(errPhoto)
 	})
 	s.run(cut, timed)
+	s.lastLook(cut, timed)
+}
+
+// lastLook evaluates, once each, what may have come to hold before the first seat
+// was durable, and has not been looked at since: that a seat's scheduler had not
+// come to it yet is not the player's doing. A reboot that would not make the seat
+// durable holds up the end for nothing, and is left out.
+func (s *seat) lastLook(ctx, timed context.Context) {
+	first := s.race.earliest()
+	if first == 0 || s.benched || (s.state != stateBuilding && s.state != stateVerifying) {
+		return
+	}
+	for i := range s.race.rules.Milestones {
+		m := &s.race.rules.Milestones[i]
+		complete := s.wouldComplete(m.ID)
+		if !s.unseen(m, first) || (m.Operation == HostReboot && !complete) {
+			continue
+		}
+		if ctx.Err() != nil || timed.Err() != nil || !s.race.enter() {
+			return
+		}
+		s.decisive.Store(complete)
+		err := s.evaluate(ctx, timed, m)
+		s.race.leave()
+		if errors.Is(err, probe.ErrGone) {
+			s.unavailable(loss{"controller", err.Error()})
+			return
+		}
+		if s.state == stateDurable {
+			return
+		}
+	}
+}
+
+// unseen tells whether a milestone could be evaluated at an instant of the seat's
+// clock, and has not been seen to fail since. What was disturbed for nothing is
+// not disturbed again unless something was done there.
+func (s *seat) unseen(m *Milestone, since uint64) bool {
+	g := s.ladder[m.ID]
+	if s.passed[m.ID] != nil || g.ruled || !s.stands(m) || g.eligible == 0 || (g.disturbs && !s.nudged.After(g.ended)) {
+		return false
+	}
+	own := func(ms uint64) uint64 { return ms - min(ms, s.account.credit(ms)) }
+	return own(g.eligible) <= since && own(g.refused) < since
 }
 
 // awaitOver waits until the race is frozen and the seat's clock has passed the
