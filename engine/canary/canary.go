@@ -42,7 +42,8 @@
 // The client's resolution is its interval and, while a service does not answer, its
 // timeout; instants are no finer than that, and always late, never early. What root in the
 // machine could forge is what is answered: that it was answered was seen outside. Ids and
-// values come from the heat's secret seed and look like the verifiers' own.
+// values come from the heat's secret seed and look like the verifiers' own. What the referee
+// itself does to a service, its attacks, restarts and reboots, is measured with the rest.
 package canary
 
 // Outcome is how a write ended.

@@ -51,7 +51,8 @@ func (c *Client) Hold() {
 	}
 	c.mu.Unlock()
 	c.busy.Lock()
-	c.busy.Unlock() //nolint:staticcheck // it was free, so nothing is under way
+	//lint:ignore SA2001 it was free, so nothing is under way
+	c.busy.Unlock()
 }
 
 // Release undoes Hold.
