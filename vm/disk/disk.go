@@ -90,8 +90,8 @@ func (d *Disk) FailWrites(on bool) {
 }
 
 // Cut ends the disk at this instant and drops what its cache holds. Nothing is
-// carried out or answered after it; a stall ends with it. A far end that must not
-// notice is stalled before and gone already.
+// carried out after it, and nothing answered: the far end, which is to be killed
+// next, sees no disk that vanishes. A stall ends with it.
 func (d *Disk) Cut() {
 	d.mu.Lock()
 	if !d.ended {

@@ -44,7 +44,7 @@ func (d *Disk) Serve(conn net.Conn) error {
 	if err == nil {
 		err = d.requests(r, conn)
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, errEnded) || errors.Is(err, net.ErrClosed) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
 		err = nil
 	}
 	return errors.Join(err, conn.Close(), d.end())
@@ -146,7 +146,7 @@ func (d *Disk) requests(r io.Reader, w io.Writer) error {
 			err = d.flush()
 		}
 		if errors.Is(err, errEnded) {
-			return err
+			continue
 		}
 		answer := be.AppendUint32(be.AppendUint32(nil, magicAnswer), errno(err))
 		answer = append(answer, head[8:16]...)

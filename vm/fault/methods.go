@@ -36,7 +36,7 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 		ProcessKill: {
 			words: Words{Does: "kills the main process of a service (SIGKILL)", Witness: "systemd in the guest: the main process is another, or none",
 				Undo: "starts the service, unless systemd already has", Forgeable: forgedAgent},
-			byPort: "the host: a connection to the service, open since before, is ended",
+			byPort: "the host: a connection to the service, open since before, is ended; systemd: the main process is another, or none",
 			fit:    serves, inject: killUnit, bitten: killed, undo: startUnit, well: serves,
 		},
 		ServiceStop: {
@@ -81,7 +81,7 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 			bitten: newBoot, undo: nothing, well: answers,
 		},
 		Freeze: {
-			words: Words{Does: "freezes the machine: no instruction runs", Witness: "the guest: its agent, which answered, is silent for a second",
+			words: Words{Does: "freezes the machine: no instruction runs", Witness: "the guest: its agent, which answered, is silent for 3 s",
 				Undo: "thaws it and puts its clock right", Forgeable: "the silence, by killing the agent"},
 			fit:    remember,
 			inject: func(ctx context.Context, s *scene) error { return s.machine.Pause(ctx) },
@@ -91,7 +91,7 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 				} else if !errors.Is(err, vm.ErrGuestLost) || ctx.Err() != nil {
 					return "", false, err
 				}
-				return "its agent is silent for a second", true, nil
+				return fmt.Sprintf("its agent is silent for %v", silence), true, nil
 			},
 			undo: func(ctx context.Context, s *scene) error {
 				p, err := s.machine.Power(ctx)
@@ -313,14 +313,16 @@ func startUnit(ctx context.Context, s *scene) error {
 }
 
 func killed(ctx context.Context, s *scene) (string, bool, error) {
-	if s.conn != nil {
-		if ended(s.conn, time.Second) {
-			return "the connection is ended", true, nil
-		}
+	if s.conn != nil && !ended(s.conn, time.Second) {
 		return "the connection stays", false, nil
 	}
 	u, err := s.machine.Guest().Unit(ctx, s.fault.Unit)
-	return unitSaw(u), u.MainPID != s.pid, err
+	saw := unitSaw(u)
+	if s.conn != nil {
+		// Alone it could be a service that ends idle connections.
+		saw = "the connection is ended; " + saw
+	}
+	return saw, u.MainPID != s.pid, err
 }
 
 func stopped(ctx context.Context, s *scene) (string, bool, error) {

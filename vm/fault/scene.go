@@ -114,10 +114,12 @@ func ended(c net.Conn, d time.Duration) bool {
 	}
 }
 
-// hello asks the guest's agent within a second: one that is not frozen answers in
-// a few milliseconds.
+// silence is how long a guest's agent must not answer to be taken for frozen. It
+// answers in a few milliseconds; on a host with ten times its work in one second.
+const silence = 3 * time.Second
+
 func hello(ctx context.Context, m vm.Machine) (vm.Hello, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, silence)
 	defer cancel()
 	return m.Guest().Hello(ctx)
 }

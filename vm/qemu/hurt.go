@@ -48,11 +48,8 @@ func (d machineDisk) Lost() int64 {
 
 // cut ends a process as a power cut does: what the guest has not flushed is gone.
 func (m *machine) cut(b *boot) {
-	// First it stands still, so that the guest sees no disk that vanishes.
-	b.store.Stall(true)
-	_ = b.proc.proc.Kill() // fails only when it has ended
-	<-b.proc.exited
 	b.store.Cut()
+	b.proc.kill()
 	m.mu.Lock()
 	m.lost = b.store.Lost()
 	m.mu.Unlock()

@@ -195,8 +195,11 @@ func (s *suite) unfit(t *testing.T, c vm.Cluster) {
 func (s *suite) sabotaged(t *testing.T, c vm.Cluster) {
 	boot := s.bootID(t, c.Machine("one"))
 	var wg sync.WaitGroup
+	few := make(chan struct{}, 5) // at once: an emulated guest has one processor
 	for _, f := range everyFault() {
 		wg.Go(func() {
+			few <- struct{}{}
+			defer func() { <-few }()
 			ctx, cancel := contextWithin(s.Patience / 4)
 			defer cancel()
 			_, err := fault.Inject(ctx, deaf{c, func() bool { return true }}, f)
