@@ -217,11 +217,9 @@ func find(s string) []span {
 				}
 				at += k
 				start, end, ok := r.match(s, at)
-				if !ok {
-					at += len(w)
-					continue
+				if ok {
+					found = append(found, span{start, end, r.kind})
 				}
-				found = append(found, span{start, end, r.kind})
 				at = max(end, at+len(w))
 			}
 		}
@@ -249,7 +247,11 @@ const (
 	maxReach = 64 << 10
 )
 
-// match tries a rule where one of its words stands.
+// match tries a rule where one of its words stands. When there is nothing, end is
+// where to look on, or less than at.
+//
+// What keeps the work linear in any text: looking farther than reach ends either
+// with a secret, which is not looked at again, or in a run that is left behind.
 func (r *rule) match(s string, at int) (start, end int, ok bool) {
 	if at > 0 && r.before != nil && !r.before(s[at-1]) {
 		return 0, 0, false
@@ -257,25 +259,41 @@ func (r *rule) match(s string, at int) (start, end int, ok bool) {
 	for n := reach; ; n *= 8 {
 		m := r.re.FindStringSubmatchIndex(s[at:min(at+n, len(s))])
 		if m == nil {
+			if r.run == nil {
+				return r.beginning(s, at)
+			}
 			// A key's end may lie far from its beginning.
-			if r.long && n < maxReach && at+n < len(s) {
+			if n < maxReach && at+n < len(s) {
 				continue
 			}
-			return r.beginning(s, at)
-		}
-		if m[1] == n && at+n < len(s) && n < maxReach {
-			continue
+			if start, end, ok = r.beginning(s, at); !ok {
+				end = at + runOf(s[at:], r.run)
+			}
+			return start, end, ok
 		}
 		start, end = m[0], m[1]
 		if len(m) > 2 {
 			start, end = m[2], m[3]
 		}
 		start, end = at+start, at+end
-		if start < end && (r.check == nil || r.check(s[start:end])) {
-			return start, end, true
+		if start >= end || r.check != nil && !r.check(s[start:min(end, start+reach)]) {
+			return r.beginning(s, at)
 		}
-		return r.beginning(s, at)
+		if m[1] == n && at+n < len(s) && n < maxReach {
+			continue
+		}
+		return start, end, true
 	}
+}
+
+// runOf is how many bytes of a kind s begins with.
+func runOf(s string, of func(byte) bool) int {
+	for i := range len(s) {
+		if !of(s[i]) {
+			return i
+		}
+	}
+	return len(s)
 }
 
 // beginning finds what is left of a secret that was cut for showing.
@@ -283,11 +301,8 @@ func (r *rule) beginning(s string, at int) (start, end int, ok bool) {
 	if r.cut == nil {
 		return 0, 0, false
 	}
-	m := r.cut.FindStringIndex(s[at:min(at+reach, len(s))])
-	if m == nil {
-		return 0, 0, false
-	}
-	return at, at + m[1] - len("…"), true
+	n := r.cut(s[at:min(at+reach, len(s))])
+	return at, at + n, n >= 0
 }
 
 // lower is s with ASCII letters in lower case; offsets stay.

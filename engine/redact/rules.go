@@ -14,10 +14,13 @@ type rule struct {
 	re    *regexp.Regexp
 	// before says whether the byte before the word lets it begin there; nil: any does.
 	before func(byte) bool
-	long   bool // may be longer than reach
-	// cut is the beginning of one that was cut for showing, "…" included.
-	cut *regexp.Regexp
-	// check has the last word; nil: the form is enough.
+	// run is set for secrets whose end may lie farther than reach. Where none begins,
+	// none begins in the rest of a run of these bytes either.
+	run func(byte) bool
+	// cut is how long the beginning of one is that was cut for showing, without its
+	// "…"; -1 where there is none. nil: beginnings are not looked for.
+	cut func(s string) int
+	// check has the last word, from the first reach bytes; nil: the form is enough.
 	check func(secret string) bool
 }
 
@@ -26,7 +29,26 @@ func form(kind, expression, words string) rule {
 	return rule{kind: kind, words: strings.Fields(words), re: regexp.MustCompile(`^(?:` + expression + `)`), before: apart, cut: cutForm}
 }
 
-var cutForm = regexp.MustCompile(`^[A-Za-z0-9_$.:/+=-]{4,300}…`)
+// cutForm is written out: as an expression it was most of the work in hostile text.
+func cutForm(s string) int {
+	n := runOf(s[:min(len(s), 301)], func(c byte) bool { return !apart(c) || strings.IndexByte("$.:/+=-", c) >= 0 })
+	if n < 4 || n > 300 || !strings.HasPrefix(s[n:], "…") {
+		return -1
+	}
+	return n
+}
+
+// cutPlace is the beginning of a secret by an expression that ends with "…".
+func cutPlace(expression string) func(string) int {
+	re := regexp.MustCompile(expression)
+	return func(s string) int {
+		m := re.FindStringIndex(s)
+		if m == nil {
+			return -1
+		}
+		return m[1] - len("…")
+	}
+}
 
 // place is where a secret stands, whatever it looks like: the first group.
 func place(kind, expression string, check func(string) bool, words string) rule {
@@ -37,11 +59,13 @@ func apart(c byte) bool {
 	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_')
 }
 
+func webSafe(c byte) bool { return !apart(c) || c == '-' }
+
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 // rules are the forms, marked ones first.
 var rules = []rule{
-	{kind: "private-key", words: []string{"-----BEGIN "}, long: true,
+	{kind: "private-key", words: []string{"-----BEGIN "}, run: func(c byte) bool { return c == '-' },
 		re: regexp.MustCompile(`^-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[\s\S]*?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[A-Za-z0-9+/=\s\\:,-]*)`)},
 	form("age-key", `AGE-SECRET-KEY-1[0-9A-Z]{58}\b`, `AGE-SECRET-KEY-1`),
 	form("aws-access-key", `(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}\b`, `AKIA ASIA ABIA ACCA`),
@@ -70,7 +94,7 @@ var rules = []rule{
 	form("model-key", `[a-z0-9_]+[_-][A-Za-z0-9_-]{30,}`, `gsk_ r8_ pplx- xai- fw_ csk- nvapi- tgp_v1_ vck_`),
 	form("service-token", `[A-Za-z_.]+[A-Za-z0-9_=.-]{30,}`,
 		`lin_api_ glsa_ glc_ sntrys_ sntryu_ NRAK- tskey- pul- ATATT3 ATCTT3 dp.pt. PMAK- EZAK figd_ ntn_ sbp_ phc_ phx_`),
-	{kind: "jwt", words: []string{"eyJ"}, before: apart, long: true, re: regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
+	{kind: "jwt", words: []string{"eyJ"}, before: apart, run: webSafe, re: regexp.MustCompile(`^eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`)},
 	form("password-hash", `\$(?:1|5|6|7|y|gy|2[abxy]|argon2id?|argon2i)\$[./A-Za-z0-9$=,+-]{20,}`, `$1$ $5$ $6$ $7$ $y$ $gy$ $2a$ $2b$ $2x$ $2y$ $argon2`),
 	form("azure-key", `(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/]{42,}={0,2})`, `AccountKey= SharedAccessKey=`),
 
@@ -98,7 +122,7 @@ func init() {
 	}
 	for i := range rules {
 		if c, ok := cuts[rules[i].kind]; ok {
-			rules[i].cut = regexp.MustCompile(c)
+			rules[i].cut = cutPlace(c)
 		}
 	}
 }
