@@ -25,8 +25,8 @@ func newStep(a *app) *cobra.Command {
 		Use:   "step FILE",
 		Short: "Step through what an agent did, whatever harness recorded it",
 		Long: `Step through a transcript: the steps of an agent on the left, the chosen one in
-full on the right. FILE is a file or a folder of any known harness; its format is
-found by what is in it. A file that grows is followed.
+full on the right. FILE is a file or a folder of any known harness, or a heat's
+archive; its format is found by what is in it. A file that grows is followed.
 
 Without a terminal the steps are printed, one a line.`,
 		Example: "  refbox step session.jsonl --at 17\n  refbox step one-transcript.json --beside two-transcript.json",

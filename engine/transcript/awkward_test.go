@@ -1,9 +1,14 @@
 package transcript
 
 import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,6 +244,39 @@ func TestOpenFSAndBlob(t *testing.T) {
 	}
 	if _, err := f.Stat(); err == nil {
 		t.Error("the file is still open")
+	}
+}
+
+// A heat's archive is opened by what it is, whatever its name; so is an Inspect log,
+// which is a zip as well.
+func TestArchives(t *testing.T) {
+	log := `{"schema_version":1,"sequence":0,"elapsed_ms":0,"kind":"agent_action_started","territory":"one","agent":"a","action":1,"channel":"exec","command":"uptime"}` + "\n"
+	var packed bytes.Buffer
+	gz := gzip.NewWriter(&packed)
+	tw := tar.NewWriter(gz)
+	tw.WriteHeader(&tar.Header{Name: "heat/events.jsonl", Mode: 0o644, Size: int64(len(log))})
+	io.WriteString(tw, log)
+	tw.Close()
+	gz.Close()
+	var zipped bytes.Buffer
+	zw := zip.NewWriter(&zipped)
+	w, err := zw.Create("heat/events.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(w, log)
+	zw.Close()
+	for name, content := range map[string]string{"heat.tar.gz": packed.String(), "odd": packed.String(), "log.eval": zipped.String()} {
+		tr := opened(t, put(t, t.TempDir(), name, content))
+		if tr.Info().Format != "heat" || tr.Len() != 1 || full(t, tr, 0).Command() != "uptime" {
+			t.Errorf("%s: %s, %d steps", name, tr.Info().Format, tr.Len())
+		}
+		if changed, err := tr.Refresh(); changed || err != nil {
+			t.Errorf("%s: changed %v, %v", name, changed, err)
+		}
+	}
+	if _, err := Open(put(t, t.TempDir(), "cut.tar.gz", packed.String()[:20])); err == nil || !strings.Contains(err.Error(), "cut.tar.gz") {
+		t.Errorf("a cut archive: %v", err)
 	}
 }
 

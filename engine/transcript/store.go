@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"archive/zip"
 	"bytes"
 	"errors"
 	"fmt"
@@ -9,7 +10,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"refbox/engine/archive"
 )
 
 // blob is an open file.
@@ -33,8 +37,9 @@ const (
 	maxListed   = 200_000   // names of a folder
 )
 
-// openStore finds the folder of a path: its own when it is one, else the one
-// that holds it; name is "." or the file's in it.
+// openStore finds the folder of a path: its own when it is one, the one within
+// when it is a heat's archive, else the one that holds it; in is "." or the
+// file's name in it.
 func openStore(name string) (s *store, in string, err error) {
 	real, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -49,6 +54,17 @@ func openStore(name string) (s *store, in string, err error) {
 		if !info.Mode().IsRegular() {
 			return nil, "", fmt.Errorf("%s is not a plain file: save it as one and open that", name)
 		}
+		packed, err := isArchive(real)
+		if err != nil {
+			return nil, "", err
+		}
+		if packed {
+			tree, err := archive.Open(real)
+			if err != nil {
+				return nil, "", err
+			}
+			return &store{fsys: tree, also: tree}, ".", nil
+		}
 		dir, in = filepath.Dir(real), filepath.Base(real)
 	}
 	root, err := os.OpenRoot(dir)
@@ -56,6 +72,33 @@ func openStore(name string) (s *store, in string, err error) {
 		return nil, "", err
 	}
 	return &store{fsys: root.FS(), root: root, dir: dir}, in, nil
+}
+
+// isArchive tells by content a heat's archive, which is compressed as a whole or
+// is a zip that holds a heat, from an Inspect log, which is a zip as well.
+func isArchive(name string) (bool, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	var magic [4]byte
+	n, _ := f.ReadAt(magic[:], 0)
+	switch {
+	case bytes.HasPrefix(magic[:n], []byte{0x1f, 0x8b}):
+		return true, nil
+	case bytes.HasPrefix(magic[:n], []byte("PK\x03\x04")):
+		info, err := f.Stat()
+		if err != nil {
+			return false, err
+		}
+		z, err := zip.NewReader(f, info.Size())
+		if err != nil {
+			return false, nil // a cut Inspect log is salvaged
+		}
+		return slices.ContainsFunc(z.File, func(m *zip.File) bool { return path.Base(m.Name) == "events.jsonl" }), nil
+	}
+	return false, nil
 }
 
 func (s *store) close() error {

@@ -111,9 +111,20 @@ func (s *Screen) chooseSeat(h view.Host, raw tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-// enter opens what is chosen: a sub-agent, a recorded session, what is folded.
+// enter opens what is chosen: a sub-agent, a recorded session, what is folded; from
+// a milestone it goes to the step that came before it.
 func (s *Screen) enter(h view.Host) tea.Cmd {
 	t := s.track()
+	if t.onMark() {
+		i := t.rowBefore(t.sel)
+		if i < 0 {
+			h.Say("no step that is listed began before this milestone")
+			return nil
+		}
+		s.move(func(t *track) { t.choose(i) })
+		h.Say("the last step that began before the milestone")
+		return nil
+	}
 	head, ok := s.chosenHead(h)
 	if !ok {
 		return nil

@@ -412,6 +412,18 @@ func TestObservedSeat(t *testing.T) {
 	if ms, _ := x.step.track().when(x.step.track().sel); *sought != uint64(ms) || ms == 0 {
 		t.Errorf("the heat was moved to %d, the milestone is at %d", *sought, ms)
 	}
+	x.press("y")
+	if !strings.Contains(x.said, "milestone") || x.copied != "" {
+		t.Errorf("copying a milestone: %q, %q", x.said, x.copied)
+	}
+	mark := x.step.track().sel
+	x.press("enter") // to the step that came before it
+	if tr := x.step.track(); tr.value() < 0 || tr.sel >= mark || x.step.detail {
+		t.Errorf("enter on the milestone in row %d leads to row %d, %q", mark, tr.sel, x.said)
+	}
+	if v := x.step.track().stepAt(mark); int(x.step.track().value()) != v {
+		t.Errorf("that is step %d, not %d", x.step.track().value(), v)
+	}
 	x.press("g", "}")
 	h, ok := x.step.track().chosen()
 	if !ok || h.Kind != transcript.ToolCall {

@@ -392,9 +392,13 @@ func (s *Screen) stopLooking() {
 
 // chosenHead is the lead's step; it says so when there is none.
 func (s *Screen) chosenHead(h view.Host) (transcript.Head, bool) {
-	head, ok := s.track().chosen()
-	if !ok {
-		h.Say("this is no step")
+	t := s.track()
+	head, ok := t.chosen()
+	switch {
+	case t.onMark():
+		h.Say("this is a milestone: enter goes to the step before it")
+	case !ok:
+		h.Say("no step is listed")
 	}
 	return head, ok
 }

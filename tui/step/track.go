@@ -260,12 +260,24 @@ func (t *track) find(want int32) int {
 // stepAt is the step of a row, of a mark that of the step before it; -1 before
 // the first.
 func (t *track) stepAt(i int) int {
-	for ; i >= 0; i-- {
-		if t.rows[i] >= 0 {
-			return int(t.rows[i])
-		}
+	if i = t.rowBefore(i); i < 0 {
+		return -1
 	}
-	return -1
+	return int(t.rows[i])
+}
+
+// onMark says that a mark is chosen and no step.
+func (t *track) onMark() bool {
+	v := t.value()
+	return v < 0 && v != noRow
+}
+
+// rowBefore is the last row of a step at or above i; -1 when there is none.
+func (t *track) rowBefore(i int) int {
+	for i >= 0 && t.rows[i] < 0 {
+		i--
+	}
+	return i
 }
 
 // chosen is the step that is chosen; false on a mark, or when there is none.
