@@ -84,6 +84,21 @@ var (
 		text-anchor points stroke-linecap stroke-width`)
 )
 
+// What a canary measured is in the standings, in the time line and in the story; a heat
+// without one has no column for it.
+func TestReportTellsOfTheCanary(t *testing.T) {
+	page := string(report(t, exporttest.Canaried(t)))
+	for _, want := range []string{"<th>writes lost</th><th>outage</th>", "<td>2 of 3, 0.7 s</td><td>4.1 s</td>", `<line class="served"`,
+		"3 writes acknowledged from", "an acknowledged write at 4.1 s", "a read not seen"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	if strings.Contains(string(report(t, exporttest.Small(t))), "writes lost") {
+		t.Error("a heat without a canary has its column")
+	}
+}
+
 // check parses a page and looks at every part of it.
 func check(t *testing.T, page []byte) {
 	t.Helper()

@@ -28,6 +28,20 @@ func Small(t testing.TB) string {
 	return h.dir
 }
 
+// Canaried is Small with writes of the referee's client, some of them lost, to its first
+// seat.
+func Canaried(t testing.TB) string {
+	t.Helper()
+	h := start(t, "canary-heat", manifest(), func(s string) string { return s })
+	h.race()
+	h.add(4000, event.CanarySample{Territory: seats[0], Write: 7, Writes: 7, SinceMS: ptr(uint64(0)), Outcome: "indeterminate", Indeterminate: 7})
+	h.add(5000, event.CanarySample{Territory: seats[0], Write: 10, Writes: 3, SinceMS: ptr(uint64(4000)), Outcome: "acknowledged", Acknowledged: 3, Indeterminate: 7},
+		event.CanaryResult{Territory: seats[0], Writes: 10, Acknowledged: 3, Indeterminate: 7, Lost: 2, LossMS: 700, Outages: 1, OutageMS: 4100, LongestMS: 4100,
+			OutageFromMS: ptr(uint64(0)), FirstAckMS: ptr(uint64(4100))})
+	h.finish()
+	return h.dir
+}
+
 // Hostile writes a heat in whose every field, file and name is s, and returns its
 // folder.
 func Hostile(t testing.TB, s string) string {
