@@ -235,7 +235,7 @@ func Inject(ctx context.Context, c vm.Cluster, f Fault) (*Active, error) {
 	if m.fit != nil {
 		well = m.fit
 	}
-	if r.Before, err = s.await(ctx, Patience, well); err != nil {
+	if r.Before, err = s.await(ctx, 3*Patience, well); err != nil { // nothing is at stake yet
 		r.Saw = r.Before
 		s.close()
 		return fail("inject", r, errors.Join(ErrUnfit, err))
@@ -337,6 +337,8 @@ func (s *scene) await(ctx context.Context, within time.Duration, look sight) (st
 				return saw, nil
 			}
 			last, lastErr = saw, err
+		} else if last == "" {
+			lastErr = err
 		}
 		select {
 		case <-tick.C:
