@@ -154,7 +154,7 @@ func (a *atif) trajectory(ctx context.Context, lane int, main bool) error {
 	if !main {
 		a.key("trajectory_id", a.ids[lane])
 	}
-	agent := map[string]any{"name": s.Redact.Text(first(s.Agent, info.Harness, info.Format)), "version": first(s.Version, info.Version, "unknown")}
+	agent := map[string]any{"name": s.Redact.Text(first(s.Agent, info.Harness, info.Format)), "version": s.Redact.Text(first(s.Version, info.Version, "unknown"))}
 	if model := first(s.Model, info.Model); model != "" {
 		agent["model_name"] = s.Redact.Text(model)
 	}

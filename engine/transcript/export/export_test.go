@@ -342,7 +342,7 @@ func TestMarkdownHoldsHostileText(t *testing.T) {
 	line := func(role, id, content string) string {
 		return `{"type":"` + role + `","uuid":"` + id + `","sessionId":"s","timestamp":"2026-01-02T10:00:00.000Z","message":{"role":"` + role + `","content":` + content + "}}\n"
 	}
-	file := save(t, "s.jsonl", line("user", "u1", `"# heading\n![p](http://x/y.png) <script>alert(1)</script>\n\u001b]0;t\u0007\u202e"`)+
+	file := save(t, "s.jsonl", line("user", "u1", `"# heading\nwords\n===\n  ---\n![p](http://x/y.png) <script>alert(1)</script>\n\u001b]0;t\u0007\u202e"`)+
 		line("assistant", "a1", "[{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"Bash\",\"input\":{\"command\":\"echo '```'\\n# not a heading\",\"description\":\"# x\\n## y\"}}]")+
 		line("user", "u2", "[{\"type\":\"tool_result\",\"tool_use_id\":\"t1\",\"content\":\"````\\n<img src=x>\\n\\u001b[31mred\\u001b[0m\"}]"))
 	md := forms(t, Source{T: open(t, file), Redact: &redact.Redactor{}})["markdown"]
@@ -357,6 +357,9 @@ func TestMarkdownHoldsHostileText(t *testing.T) {
 			if strings.Contains(l, "<script") || strings.Contains(l, "![") || strings.Contains(l, "<img") ||
 				strings.HasPrefix(l, "#") && !strings.HasPrefix(l, "# s") && !strings.HasPrefix(l, "## ") {
 				t.Errorf("outside of a block: %q", l)
+			}
+			if body := strings.Trim(l, "> "); strings.HasPrefix(l, ">") && body != "" && strings.Trim(body, "=-") == "" {
+				t.Errorf("%q makes a heading of the words above it", l)
 			}
 		}
 		if strings.ContainsFunc(l, func(r rune) bool { return r < ' ' || r == 0x202e }) {

@@ -255,6 +255,10 @@ func (m *markdown) quote(s string) {
 	}
 	m.line("")
 	for line := range strings.SplitSeq(strings.TrimRight(text.Block(s), "\n"), "\n") {
-		m.line("> " + escapes.Replace(line) + "  ")
+		line = escapes.Replace(line)
+		if start := strings.TrimLeft(line, " \t"); start != "" && strings.IndexByte("=-+", start[0]) >= 0 {
+			line = line[:len(line)-len(start)] + `\` + start // would underline a heading, or begin a list
+		}
+		m.line("> " + line + "  ")
 	}
 }
