@@ -166,8 +166,14 @@ func TestEveryRuling(t *testing.T) {
 					t.Errorf("extended %d, paused %d, %d pauses, %d notes, %d rulings", w.ExtendedMS, w.PausedMS, w.Pauses.Len(), w.Notes.Len(), w.Rulings.Len())
 				}
 				// The race goes on: what fails is looked at again.
-				n := w.Seat("failover-two").Milestone("reads-restored").Attempts
-				errs = append(errs, awaitWorld(t, h, func(w *world.World) bool { return w.Seat("failover-two").Milestone("reads-restored").Attempts > n }))
+				looks := func(w *world.World) uint64 {
+					if m := w.Seat("failover-two").Milestone("reads-restored"); m != nil {
+						return m.Attempts
+					}
+					return 0 // nobody has looked yet
+				}
+				n := looks(w)
+				errs = append(errs, awaitWorld(t, h, func(w *world.World) bool { return looks(w) > n }))
 				errs = append(errs, do(control.EndHeat), refused(do(control.EndHeat), "the heat ends already: ended by ann: because"), refused(do(control.Void), "the heat ends already"))
 				return errors.Join(errs...)
 			})

@@ -245,7 +245,7 @@ func TestHostileDocuments(t *testing.T) {
 	for _, name := range published {
 		seeds = append(seeds, read(t, "seasons", name+".draw.json"), read(t, "seasons", name+".week.json"))
 	}
-	parsed := 0
+	parsed, tried := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		docs := Documents{}
 		for _, k := range rapid.SliceOfN(rapid.IntRange(0, len(seeds)-1), 1, 2).Draw(t, "documents") {
@@ -267,6 +267,7 @@ func TestHostileDocuments(t *testing.T) {
 					}
 				}
 			}
+			tried++
 			if err := docs.add(data); err == nil {
 				parsed++
 			}
@@ -281,7 +282,7 @@ func TestHostileDocuments(t *testing.T) {
 			}
 		}
 	})
-	if parsed < 20 {
-		t.Errorf("only %d documents parsed: the test no longer tests", parsed)
+	if parsed*10 < tried {
+		t.Errorf("of %d documents only %d parsed: the test no longer tests", tried, parsed)
 	}
 }
