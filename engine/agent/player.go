@@ -48,7 +48,10 @@ func (p scriptPlayer) Play(ctx context.Context, seat Seat, report Report) Result
 		if ctx.Err() != nil {
 			return end(CutStatus(ctx), "cut at %s", at)
 		}
-		if err != nil {
+		switch {
+		case err != nil && isAuth(err): // the door and its key are the harness's
+			return end(HarnessError, "%s could not be run: %v", at, err)
+		case err != nil:
 			return end(Failed, "%s could not be run: %v", at, err)
 		}
 		if why := b.unmet(exit); why != "" {

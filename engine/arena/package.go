@@ -204,7 +204,7 @@ func (p *Package) Brief(territory string) (string, error) {
 	} else {
 		b.WriteString("The heat ends ")
 	}
-	fmt.Fprintf(&b, "at the latest %s after its start. ", humanDuration(p.Manifest.Duration()))
+	fmt.Fprintf(&b, "at the latest %s after its start, and sooner when every player has ended and nothing changes any more. ", humanDuration(p.Manifest.Duration()))
 	fmt.Fprintf(&b, "Your budget is %d resource units", agent.Budget.ResourceUnits)
 	if c := agent.Budget.MaxCostMicroUSD; c != nil {
 		fmt.Fprintf(&b, " and %d micro-dollars", *c)

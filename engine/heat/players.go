@@ -62,7 +62,12 @@ func (h *Heat) startPlayers(ctx context.Context, deadline time.Time, expired <-c
 				s.finished(r) // before the outcome: it has its own clock
 				src := r.Status.Source()
 				p.sound = p.sound || (src != "harness" && src != "provider")
-				if p.playing--; p.playing == 0 && !p.sound {
+				p.playing--
+				switch {
+				case p.playing > 0:
+				case p.sound:
+					h.race.Load().PlayersEnded()
+				default:
 					h.stop(ended{author: "refbox", reason: "no contest: no player could play, all their harnesses failed"})
 				}
 			}

@@ -253,6 +253,7 @@ func (s *seat) rule(o Order) error {
 func (r *Race) out(s *seat) {
 	r.mu.Lock()
 	r.racing--
+	s.gone = true
 	last := r.racing == 0
 	r.reached = r.reached || s.state == stateDurable
 	reached := r.reached
@@ -266,12 +267,13 @@ func (r *Race) out(s *seat) {
 }
 
 // in counts a seat that is back; false when the race is over.
-func (r *Race) in(*seat) bool {
+func (r *Race) in(s *seat) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reason != "" {
 		return false
 	}
 	r.racing++
+	s.gone = false
 	return true
 }

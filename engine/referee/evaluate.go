@@ -28,6 +28,7 @@ type verdict struct {
 func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 	g := s.ladder[m.ID]
 	g.attempts++
+	idle := s.race.idle.Load()
 	started := event.MilestoneEvaluationStarted{Territory: s.id, Milestone: m.ID, Attempt: g.attempts}
 	var at uint64
 	if s.state == stateBuilding {
@@ -58,6 +59,9 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 	}
 	if f.Source == "player" {
 		s.account.charge(g.refused)
+	}
+	if idle && f.Category != probe.Transport {
+		g.vain++
 	}
 	s.fail(m, f, e, timed.Err() == nil)
 	if errors.Is(err, probe.ErrGone) {
@@ -286,6 +290,7 @@ func (s *seat) pass(m *Milestone, v verdict, e probe.Evidence) {
 // what the log says before.
 func (s *seat) hold(id string, p *pass, because ...event.Body) {
 	s.passed[id] = p
+	s.stirred()
 	nb, at := p.notBefore, p.at
 	bodies := append(because, event.MilestonePassed{Territory: s.id, Milestone: id, Points: p.points, Evidence: p.evidence,
 		Attempt: p.attempt, Record: p.record, RecordSHA: p.sha, NotBefore: &nb, HeldAt: &at})

@@ -35,6 +35,8 @@
 //     passed its verifier.
 //   - Without stop_on_first_durable the race ends when every seat is durable or
 //     unavailable.
+//   - When nobody plays any more, the race ends once nothing changes in any seat
+//     (PlayersEnded).
 //   - A referee's ruling about a seat takes hold between two checks. A seat ruled
 //     unavailable may be restored while another is in the race; a milestone revoked by
 //     ruling is not evaluated again until it is upheld, with the instant that it had.
@@ -48,6 +50,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"refbox/engine/event"
@@ -119,6 +122,8 @@ type Race struct {
 	freeze chan struct{} // closed: nothing new begins
 
 	expired chan struct{} // closed: the limit has passed
+
+	idle atomic.Bool // nobody plays any more
 
 	mu      sync.Mutex
 	reason  string // of the freeze

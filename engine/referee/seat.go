@@ -63,6 +63,8 @@ type seat struct {
 	nudged  time.Time
 	hostile bool // that its evidence was, is in the log
 	durable *instant
+
+	quiet, gone bool // nothing changes in it; it is out of the race: the race's, under its mu
 }
 
 type loss struct{ source, detail string }
@@ -78,8 +80,9 @@ type rung struct {
 	record   string // where that was first recorded, and the digest of it
 	sha      string
 	files    int
-	revoked  *pass // what was taken back, and may be upheld
-	ruled    bool  // by a referee: not evaluated
+	revoked  *pass  // what was taken back, and may be upheld
+	ruled    bool   // by a referee: not evaluated
+	vain     uint64 // looks in vain since nobody plays any more, or something changed
 }
 
 // pass is a milestone that holds.
@@ -277,6 +280,7 @@ func (s *seat) run(ctx, timed context.Context) {
 		if !s.round(ctx, timed) {
 			return
 		}
+		s.race.hush(s, s.still())
 	}
 }
 
