@@ -147,7 +147,7 @@ func TestSamplesAreNotMangled(t *testing.T) {
 			}
 			b, err := os.ReadFile(file)
 			if raced || testing.Short() {
-				b = b[:min(len(b), 16<<10)]
+				b = b[:min(len(b), 8<<10)]
 				for len(b) > 0 && !utf8.Valid(b[max(0, len(b)-utf8.UTFMax):]) {
 					b = b[:len(b)-1] // a rune that was cut
 				}
@@ -174,7 +174,11 @@ func TestSamplesAreNotMangled(t *testing.T) {
 		}
 	}
 	t.Logf("%d hashes and ids stay, %d secrets", total, found)
-	if total < 1000 {
+	enough := 1000
+	if raced || testing.Short() {
+		enough = 100
+	}
+	if total < enough {
 		t.Errorf("only %d hashes and ids were looked at", total)
 	}
 }
@@ -185,7 +189,7 @@ func TestHostileTextIsLinear(t *testing.T) {
 		"token=", "password: ", "PASSWORD=", "-sk-", "authorization:a", "bearer ", "cookie:a", "curl -u a", "://a:a", "hv" + "s.", "x-api-key:a", "$6$"} {
 		size := 128 << 10
 		if raced {
-			size = 8 << 10
+			size = 4 << 10
 		}
 		s := strings.Repeat(unit, size/len(unit))
 		done := make(chan struct{})

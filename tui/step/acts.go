@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -237,13 +238,20 @@ func (s *Screen) edit(h view.Host) tea.Cmd {
 			h.Say(text.Line(err.Error()))
 			return nil
 		}
-		cmd := exec.Command(editor[0], append(editor[1:], name)...) // #nosec: the user's own editor
-		return tea.ExecProcess(cmd, func(err error) tea.Msg {
+		return tea.ExecProcess(editing(editor, name), func(err error) tea.Msg {
 			err = errors.Join(err, os.RemoveAll(filepath.Dir(name)))
 			s.after(err)
 			return nil
 		})
 	})
+}
+
+// editing is the user's own editor on a file. It gets the terminal itself: the
+// program's output is written through a filter, and would reach it as a pipe.
+func editing(editor []string, name string) *exec.Cmd {
+	cmd := exec.Command(editor[0], append(slices.Clone(editor[1:]), name)...) // #nosec
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return cmd
 }
 
 // after tells how an editor ended.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -351,6 +352,17 @@ func TestCopyAndEditor(t *testing.T) {
 	}
 	if !strings.Contains(string(data), "needle in the giant") {
 		t.Error("the editor's copy is cut")
+	}
+}
+
+// An editor that is given a pipe for a terminal cannot be used: vi says so and waits.
+func TestEditorGetsTheTerminal(t *testing.T) {
+	cmd := editing([]string{"vi", "-R"}, "/a b")
+	if cmd.Stdin != os.Stdin || cmd.Stdout != os.Stdout || cmd.Stderr != os.Stderr {
+		t.Error("the editor would not be given the terminal")
+	}
+	if want := []string{"vi", "-R", "/a b"}; !slices.Equal(cmd.Args, want) {
+		t.Errorf("%q", cmd.Args)
 	}
 }
 
