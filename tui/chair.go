@@ -142,7 +142,7 @@ func (h *heat) takeChair(m *model, territory string, size control.Size) tea.Cmd 
 		return nil
 	}
 	h.leaveChair()
-	h.sitTrouble = ""
+	h.sitTrouble, h.ahead = "", nil
 	ctx, stop := context.WithCancel(h.ctx)
 	h.sitDown = stop
 	desk := h.desk
@@ -170,6 +170,10 @@ func (h *heat) takeChair(m *model, territory string, size control.Size) tea.Cmd 
 				return nil // it was ended with the heat's screen
 			}
 			h.chair = c
+			if len(h.ahead) > 0 {
+				c.press(h.ahead)
+				h.ahead = nil
+			}
 			m.watched[c.fresh] = true
 			return waitFeed(m.ctx, c.fresh)
 		}}

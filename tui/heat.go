@@ -49,6 +49,7 @@ type heat struct {
 	chair      *chair // of whoever watches, when they play a seat; nil for none
 	sitDown    func() // ends the wait for it; nil when nothing is waited for
 	sitTrouble string // why there is none
+	ahead      []byte // typed while it is waited for
 
 	ctx       context.Context  // of what is read beside the screen
 	report    recording.Report // as of reportOf, read at reportAt

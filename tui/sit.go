@@ -146,6 +146,10 @@ func (s *sitScreen) toGuest(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 		if len(b) > 0 && !c.press(b) {
 			m.say("the machine takes no keys")
 		}
+	case s.sitDown != nil: // typed ahead
+		if len(s.ahead)+len(b) <= typedAhead {
+			s.ahead = append(s.ahead, b...)
+		}
 	case a == keymap.Open: // a session that has ended, or never was
 		return s.takeChair(m, s.territory, s.place)
 	}
