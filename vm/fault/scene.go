@@ -181,7 +181,8 @@ func (s *scene) ping(ctx context.Context, from, to vm.Machine, count int, every 
 	if err != nil {
 		return pinged{}, err
 	}
-	r, err := from.Guest().Run(ctx, []string{"ping", "-q", "-n", "-c", strconv.Itoa(count), "-i", every, "-W", "1", addr}, nil)
+	wait := strconv.Itoa(1 + (2*s.fault.DelayMS+999)/1000)
+	r, err := from.Guest().Run(ctx, []string{"ping", "-q", "-n", "-c", strconv.Itoa(count), "-i", every, "-W", wait, addr}, nil)
 	if err != nil {
 		return pinged{}, err
 	}

@@ -30,7 +30,7 @@ func everyFault() []fault.Fault {
 			f.MiB = 64
 		}
 		if k == fault.SlowLink {
-			f.DelayMS, f.LossPercent = 100, 40
+			f.DelayMS, f.LossPercent = 400, 40
 		}
 		out = append(out, f)
 	}
@@ -91,7 +91,7 @@ func (s *suite) effect(c vm.Cluster, f fault.Fault, before vm.Hello) error {
 	reach := func(from vm.Machine, to string) (time.Duration, string) {
 		addr, _ := c.Links()[0].Spec().Addr(to)
 		start := time.Now()
-		r, err := from.Guest().HTTP(ctx, vm.HTTPRequest{Method: "GET", URL: "http://" + addr + ":8080/ping", Timeout: 2 * time.Second})
+		r, err := from.Guest().HTTP(ctx, vm.HTTPRequest{Method: "GET", URL: "http://" + addr + ":8080/ping", Timeout: 4 * time.Second})
 		if err != nil {
 			r.Err = err.Error()
 		}
@@ -115,7 +115,8 @@ func (s *suite) effect(c vm.Cluster, f fault.Fault, before vm.Hello) error {
 		return want(there != "" && back != "", "the machines still reach each other")
 	case fault.SlowLink:
 		took, _ := reach(m, "two")
-		return want(took > time.Duration(2*f.DelayMS)*time.Millisecond, "the link is quick")
+		// A request has at least two round trips.
+		return want(took > time.Duration(4*f.DelayMS)*time.Millisecond, "the link is quick")
 	case fault.DiskStall, fault.DiskError, fault.DiskFull:
 		status, _, err := s.http(m, "PUT", fmt.Sprint("/kv/hurt", time.Now().UnixNano()), strings.Repeat("x", 64<<10))
 		return want(err != nil || status != 204, "the service still writes")
