@@ -390,7 +390,7 @@ func TestKilledHelperIsChargedToThePlayer(t *testing.T) {
 }
 
 func TestDeadlineEndsAHeat(t *testing.T) {
-	p := pkg(t, hasty, hasty, hasty)
+	p := pkg(t, hasty+"---\n"+idle, hasty, hasty)
 	p.Manifest.Rules.DurationSeconds = 2
 	f := race(t, driver(), p)
 	if f.Outcome.Winner != "" || f.Outcome.Reason != "match timer expired" {
