@@ -300,7 +300,7 @@ func (s *scene) clear(ctx context.Context, m method) (Receipt, error) {
 	start := time.Now()
 	err := m.undo(ctx, s)
 	if err == nil {
-		within := Patience
+		within := 3 * Patience // a service starts in ten times its time on a busy host
 		if m.boots {
 			within = undoTime
 		}
