@@ -47,8 +47,7 @@ func TestQuietRaceEnds(t *testing.T) {
 func TestDullRaceGoesOn(t *testing.T) {
 	for _, ended := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
-			var f *field
-			f = newField(t, Rules{StopOnFirstDurable: true, Duration: time.Minute, Completion: "last", Milestones: []Milestone{
+			f := newField(t, Rules{StopOnFirstDurable: true, Duration: time.Minute, Completion: "last", Milestones: []Milestone{
 				step("first", 10, passes), step("last", 10, func(context.Context, string) error { return refused("never") }, "first"),
 			}}, "one", "two")
 			if ended {
