@@ -89,7 +89,7 @@ func TestCanaryInAPause(t *testing.T) {
 	h := New(Config{Package: p, Driver: driver(), Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t)})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer h.End(t.Context(), "ann", "seen enough") //nolint:errcheck // it may have ended
+		defer h.End(t.Context(), "ann", "seen enough")    //nolint:errcheck // it may have ended
 		for !h.begun.Load() && t.Context().Err() == nil { // only then is there a world
 			time.Sleep(time.Millisecond)
 		}

@@ -1,6 +1,7 @@
 package heat
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -147,9 +148,9 @@ func TestHostileSeat(t *testing.T) {
 	if err != nil || len(all) != n-1 {
 		t.Errorf("%d sessions, %d records: %v", n-1, len(all), err)
 	}
-	for name, want := range map[string]string{"session-5.cast": `"i", "on standard input"`, "session-6.cast": `"i", "printf`} {
+	for name, want := range map[string]string{"session-5.cast": "on standard input", "session-6.cast": "printf"} {
 		data, err := os.ReadFile(filepath.Join(f.Dir, "seats/failover-two", name))
-		if err != nil || !strings.Contains(string(data), want) {
+		if err != nil || !strings.Contains(typed(data), want) {
 			t.Errorf("%s lacks %s: %v\n%s", name, want, err, data)
 		}
 	}
@@ -264,4 +265,17 @@ func TestManySessions(t *testing.T) {
 	if len(started) != 0 {
 		t.Errorf("%d sessions did not finish", len(started))
 	}
+}
+
+// typed is the input of a cast. It may come in pieces: what could begin a secret
+// is held until more follows.
+func typed(cast []byte) string {
+	var all strings.Builder
+	for line := range bytes.Lines(cast) {
+		var entry []any
+		if json.Unmarshal(line, &entry) == nil && len(entry) == 3 && entry[1] == "i" {
+			all.WriteString(fmt.Sprint(entry[2]))
+		}
+	}
+	return all.String()
 }
