@@ -476,6 +476,8 @@ func TestInspectSamples(t *testing.T) {
 	errs := opened(t, shared.Shared(t, "transcripts", "inspect", "log_tool_call_error.json"))
 	if calls := ofKind(errs, ToolCall); len(calls) != 11 || calls[0].Outcome == Succeeded {
 		t.Errorf("%d calls", len(calls))
+	} else if calls[1].Outcome != TimedOut || calls[2].Outcome != Failed || errs.Step(calls[10].Index).Title == "" {
+		t.Errorf("%s, %s, %q", calls[1].Outcome, calls[2].Outcome, errs.Step(calls[10].Index).Title)
 	}
 	for _, name := range []string{"log_streaming.eval", "log_message_deduplication.eval"} {
 		if tr := opened(t, shared.Shared(t, "transcripts", "inspect", name)); tr.Len() < 40 || tr.Integrity().Breaks() {

@@ -405,16 +405,8 @@ func (n *inspect) give(e entry, v *inspectEvent) {
 		return
 	case "tool":
 		e.kind, e.actor, e.class, e.tool = ToolCall, Agent, v.class, n.x.tool(v.fn)
-		switch {
-		case v.pending:
-		case v.errType == "timeout":
-			e.outcome = TimedOut
-		case v.errType == "cancelled":
-			e.outcome = Cancelled
-		case v.bad || v.failed:
-			e.outcome = Failed
-		default:
-			e.outcome = Succeeded
+		if !v.pending {
+			e.outcome = v.returned()
 		}
 	case "sandbox":
 		e.kind, e.actor = Output, Environment

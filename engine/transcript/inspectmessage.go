@@ -10,7 +10,7 @@ func (n *inspect) message(r *skim.Reader, lane uint16, pos int) {
 	e := step(Message, User, r.Offset(), 0)
 	e.agent, e.pos = lane, int32(min(pos, 1<<30))
 	var role, callID string
-	var words, reason, bad bool
+	var words, reason bool
 	var v inspectEvent
 	var ids, names []string
 	for key := range r.Keys() {
@@ -25,7 +25,6 @@ func (n *inspect) message(r *skim.Reader, lane uint16, pos int) {
 			v.fn = short(r, 200)
 		case "error", "tool_error":
 			n.eventError(r, &v)
-			bad = v.bad
 		case "tool_calls":
 			for range r.Items() {
 				var id, name string
@@ -73,24 +72,28 @@ func (n *inspect) message(r *skim.Reader, lane uint16, pos int) {
 		call, ok := p.ids[callID]
 		if !ok {
 			e.kind, e.actor, e.tool, e.class = ToolCall, Agent, n.x.tool(v.fn), classOf(v.fn)
-			e.resOff, e.resLength, e.outcome = e.off, e.length, Succeeded
-			if bad {
-				e.outcome = Failed
-			}
+			e.resOff, e.resLength, e.outcome = e.off, e.length, v.returned()
 			i := n.x.add(e)
 			n.x.note(Orphaned, "result-without-call", i, 0, e.off, e.length, "a result of a call that is not in this sample")
 			return
 		}
 		n.x.change(int(call), func(c *entry) {
-			c.resOff, c.resLength, c.outcome = e.off, e.length, Succeeded
-			switch {
-			case v.errType == "timeout":
-				c.outcome = TimedOut
-			case bad:
-				c.outcome = Failed
-			}
+			c.resOff, c.resLength, c.outcome = e.off, e.length, v.returned()
 		})
 	default:
 		n.x.add(e)
 	}
+}
+
+// returned is the outcome of a call that has ended.
+func (v *inspectEvent) returned() Outcome {
+	switch {
+	case v.errType == "timeout":
+		return TimedOut
+	case v.errType == "cancelled":
+		return Cancelled
+	case v.bad || v.failed:
+		return Failed
+	}
+	return Succeeded
 }

@@ -33,7 +33,7 @@ func titleOf(h Head, f *Full) string {
 		switch s = first(PartDescription); {
 		case s != "":
 		case h.Class == Shell || h.Class == Code:
-			s = first(PartCommand, PartCode, PartPath, PartInput)
+			s = first(PartCommand, PartCode, PartPath, PartInput, PartOutput, PartError)
 		case h.Class == Edit && first(PartPath) == "":
 			s = first(PartPatch, PartCommand, PartInput)
 		case h.Class == Search || h.Class == Browse:
@@ -45,7 +45,7 @@ func titleOf(h Head, f *Full) string {
 				s = first(PartInput)
 			}
 		default:
-			s = first(PartPath, PartQuery, PartCommand, PartCode, PartPatch, PartMessage, PartInput, PartOutput)
+			s = first(PartPath, PartQuery, PartCommand, PartCode, PartPatch, PartMessage, PartInput, PartOutput, PartError)
 		}
 	case Thinking:
 		var size int64
