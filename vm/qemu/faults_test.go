@@ -1,14 +1,19 @@
 package qemu
 
 import (
+	"os"
 	"testing"
 	"time"
 
 	"refbox/vm/vmtest"
 )
 
-// Every kind of fault on one pair of real machines.
+// Every kind of fault on one pair of real machines. It takes minutes, so it runs
+// where it is asked for.
 func TestFaults(t *testing.T) {
+	if os.Getenv("REFBOX_FAULTS") == "" {
+		t.Skip("takes minutes of real machines: task faults runs it")
+	}
 	d := realDriver(t)
 	vmtest.Faults(t, vmtest.Fixture{
 		Driver: d, Machine: conformMachine, Patience: 4 * time.Minute, Left: ourMachines,
