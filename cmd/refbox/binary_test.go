@@ -58,9 +58,10 @@ func (m tests) Run() int {
 type box struct {
 	t       *testing.T
 	program string
-	root    string // everything but the runtime folder
-	runtime string // short, for its sockets
-	cache   string // the user's, for real machines
+	root    string       // everything but the runtime folder
+	runtime string       // short, for its sockets
+	cache   string       // the user's, for real machines
+	others  map[int]bool // machines that ran before a box for real ones; nil in other boxes
 	env     map[string]string
 }
 
@@ -111,6 +112,10 @@ func realBox(t *testing.T) *box {
 	}
 	b := newBox(t)
 	vmtest.Alone(t)
+	b.others = map[int]bool{}
+	for _, pid := range qemus() {
+		b.others[pid] = true
+	}
 	b.cache = cache
 	b.linked(b.path("cache"), "image", "accel", "templates")
 	if _, err := image.Cached(filepath.Join(cache, "refbox")); errors.Is(err, fs.ErrNotExist) {
@@ -284,7 +289,8 @@ func (f *feed) until(ctx context.Context, words string) bool {
 }
 
 // processes are those of this box: refbox itself and what it started, known by
-// their environment or by a file of the box that they have open.
+// their environment, by a file of the box that they have open, or, as machines
+// have neither, by being a machine that did not run before the box.
 func (b *box) processes() []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var out []int
@@ -294,6 +300,25 @@ func (b *box) processes() []int {
 			continue
 		}
 		out = append(out, pid)
+	}
+	if b.others != nil {
+		for _, pid := range qemus() {
+			if !b.others[pid] && !slices.Contains(out, pid) {
+				out = append(out, pid)
+			}
+		}
+	}
+	return out
+}
+
+// qemus are all machines of refbox's on this host.
+func qemus() (out []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		line, _ := os.ReadFile(dir + "/cmdline") // a zombie's is empty
+		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && bytes.Contains(line, []byte("\x00-name\x00refbox-")) {
+			out = append(out, pid)
+		}
 	}
 	return out
 }

@@ -176,7 +176,7 @@ func TestImageBuildEnds(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(s.String(), func(t *testing.T) {
 			b := realBox(t)
-			b.env["XDG_CACHE_HOME"] = b.path("cache")
+			b.env["XDG_CACHE_HOME"] = b.path("empty")
 			p := b.start("run", "primary-failover", "--headless", "--output", b.path("heat"))
 			ended := p.ended
 			p.until(p.errors, "package", time.Minute)

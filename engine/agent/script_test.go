@@ -225,7 +225,7 @@ func TestScriptWithAForeignPassword(t *testing.T) {
 	l := gw.Login()
 	l.Password = "wrong"
 	r, err := Run(t.Context(), ScriptPlayer(s), Seat{Login: l}, nil)
-	if err != nil || r.Status != Failed || !strings.Contains(r.Summary, "unable to authenticate") {
+	if err != nil || r.Status != HarnessError || !strings.Contains(r.Summary, "unable to authenticate") {
 		t.Fatalf("%+v, %v", r, err)
 	}
 }
