@@ -132,10 +132,11 @@ func (s *suite) wanting(t *testing.T, m vm.Machine) {
 	active("active")
 }
 
-// booted waits until the guest has started what it starts at boot.
+// booted waits until the guest has started what it starts at boot. It asks seldom:
+// the answers take the processor that the boot needs.
 func (s *suite) booted(t *testing.T, m vm.Machine) {
 	t.Helper()
-	s.await(t, "multi-user.target", func() error {
+	s.awaitEvery(t, time.Second, "multi-user.target", func() error {
 		u, err := m.Guest().Unit(s.ctx(t), "multi-user.target")
 		if err == nil && u.ActiveState != "active" {
 			err = errors.New(u.ActiveState)

@@ -346,9 +346,14 @@ func (s *suite) ping(m vm.Machine) error {
 // await tries something that no event announces until it works.
 func (s *suite) await(t *testing.T, what string, try func() error) {
 	t.Helper()
+	s.awaitEvery(t, 20*time.Millisecond, what, try)
+}
+
+func (s *suite) awaitEvery(t *testing.T, every time.Duration, what string, try func() error) {
+	t.Helper()
 	deadline := time.NewTimer(s.Patience)
 	defer deadline.Stop()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		err := try()
