@@ -3,6 +3,7 @@ package recording
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -226,8 +227,13 @@ func (t *told) damage() string {
 	if t.sha == "" {
 		return "cannot be read: " + text.Line(t.torn.Error())
 	}
-	if len(t.calls) == 0 {
-		return fmt.Sprintf("is damaged at byte %d, and no call can be read: %s", t.tornAt, text.Line(t.torn.Error()))
+	why := text.Line(t.torn.Error())
+	var syntax *skim.SyntaxError
+	if errors.As(t.torn, &syntax) {
+		why = syntax.What // the place is told already
 	}
-	return fmt.Sprintf("is damaged at byte %d: %d calls around it are read: %s", t.tornAt, len(t.calls), text.Line(t.torn.Error()))
+	if len(t.calls) == 0 {
+		return fmt.Sprintf("is damaged at byte %d, and no call can be read: %s", t.tornAt, why)
+	}
+	return fmt.Sprintf("is damaged at byte %d: %s; %d calls around it are read", t.tornAt, why, len(t.calls))
 }
