@@ -3,11 +3,12 @@ package export
 import (
 	"bytes"
 	"cmp"
+	"container/heap"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -50,13 +51,14 @@ func Cast(ctx context.Context, w io.Writer, s Source, v3 bool) (frames int, err 
 			at = int64(c.n) * stepMS
 			c.n++
 		}
-		c.until(at)
+		if err := c.until(at); err != nil {
+			return err
+		}
 		c.step(f, at, j)
 		return c.err
 	})
 	if err == nil {
-		c.until(1 << 62)
-		err = c.err
+		err = c.until(math.MaxInt64)
 	}
 	return c.frames, err
 }
@@ -67,6 +69,28 @@ type frame struct {
 	data string
 }
 
+// ending is when a call's output is shown. The output itself is read then: calls
+// that run at once may be any number, and each may have a megabyte.
+type ending struct {
+	at   int64
+	step int
+}
+
+// endings is a heap, the earliest first, the earlier step of equal ones.
+type endings []ending
+
+func (e endings) Len() int { return len(e) }
+func (e endings) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(e[i].at, e[j].at), cmp.Compare(e[i].step, e[j].step)) < 0
+}
+func (e endings) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *endings) Push(x any)   { *e = append(*e, x.(ending)) }
+func (e *endings) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
 type caster struct {
 	s        *Source
 	w        io.Writer
@@ -75,7 +99,7 @@ type caster struct {
 	clock    transcript.Clock
 	err      error
 	n        int     // steps without a clock so far
-	due      []frame // outputs of calls that have not ended yet, by their time
+	due      endings // of the calls that have not ended yet
 	last     int64
 	frames   int
 }
@@ -121,12 +145,16 @@ func (c *caster) line(v any) error {
 }
 
 // until writes the outputs that came before a time.
-func (c *caster) until(at int64) {
-	for len(c.due) > 0 && c.due[0].at <= at {
-		f := c.due[0]
-		c.due = c.due[1:]
-		c.emit(f)
+func (c *caster) until(at int64) error {
+	for c.err == nil && len(c.due) > 0 && c.due[0].at <= at {
+		next := heap.Pop(&c.due).(ending)
+		f, err := c.s.T.FullLimit(next.step, BodyLimit)
+		if err != nil {
+			return err
+		}
+		c.output(f, next.at)
 	}
+	return c.err
 }
 
 // emit writes a frame; time never runs back.
@@ -144,9 +172,11 @@ func (c *caster) emit(f frame) {
 	c.err = c.line([]any{json.RawMessage(fmt.Sprintf("%d.%03d", shown/1000, shown%1000)), f.code, f.data})
 }
 
-func (c *caster) later(f frame) {
-	i, _ := slices.BinarySearchFunc(c.due, f.at+1, func(x frame, at int64) int { return cmp.Compare(x.at, at) })
-	c.due = slices.Insert(c.due, i, f)
+// output writes what came back from a call.
+func (c *caster) output(f *transcript.Full, at int64) {
+	if out := c.s.words(f, transcript.PartOutput, transcript.PartError, transcript.PartMedia); out != "" {
+		c.emit(frame{at, "o", strings.TrimRight(lines(replayable(out)), "\r\n") + "\x1b[0m\r\n"})
+	}
 }
 
 func (c *caster) step(f *transcript.Full, at int64, j *analysis.Judge) {
@@ -168,11 +198,11 @@ func (c *caster) step(f *transcript.Full, at int64, j *analysis.Judge) {
 			typed, prompt = s.Redact.Text(strings.TrimSpace(f.Tool+" "+f.Title)), "▸ "
 		}
 		c.emit(frame{at, "o", "\x1b[1m" + prompt + lines(replayable(typed)) + "\x1b[0m\r\n"})
-		out := s.words(f, transcript.PartOutput, transcript.PartError, transcript.PartMedia)
-		if out == "" {
-			return
+		if f.DurationMS > 0 {
+			heap.Push(&c.due, ending{at + f.DurationMS, f.Index})
+		} else {
+			c.output(f, at)
 		}
-		c.later(frame{at + max(f.DurationMS, 0), "o", strings.TrimRight(lines(replayable(out)), "\r\n") + "\x1b[0m\r\n"})
 	case transcript.Output:
 		out := replayable(s.words(f, transcript.PartOutput, transcript.PartError))
 		if !c.recorded {

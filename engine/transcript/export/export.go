@@ -5,7 +5,8 @@
 // nothing private leaves (reasoning that was not written for a reader, encrypted
 // content, what was typed at a recorded terminal) and the form says so; secrets
 // are replaced unless the caller gives no Redactor; memory is bounded by the
-// largest step, and a body by BodyLimit; nothing is written into the record.
+// largest step and some words for each of the others, and a body by BodyLimit;
+// nothing is written into the record.
 package export
 
 import (
@@ -57,7 +58,7 @@ func (s *Source) each(ctx context.Context, want func(h transcript.Head) bool, yi
 		}
 		f, err := s.T.FullLimit(i, BodyLimit)
 		if err != nil {
-			return fmt.Errorf("step %d: %w", i, err)
+			return err
 		}
 		// A check that fails in the same way again and again is told once.
 		if h.Kind == transcript.Marker && h.Outcome == transcript.Failed {

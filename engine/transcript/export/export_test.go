@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -314,6 +315,64 @@ func TestCasts(t *testing.T) {
 			}
 		}
 	})
+}
+
+type writes func(b []byte)
+
+func (w writes) Write(b []byte) (int, error) { w(b); return len(b), nil }
+
+// Calls that run at once are in a cast by the order in which they end, and their
+// outputs are not all in memory until then.
+func TestCastOfCallsThatRunAtOnce(t *testing.T) {
+	const calls, size = 48, BodyLimit / 2
+	at := func(s int, line string) string {
+		return strings.Replace(line, "10:00:00", fmt.Sprintf("10:%02d:%02d", s/60, s%60), 1)
+	}
+	var session strings.Builder
+	for i := range calls {
+		session.WriteString(at(i, claude("assistant", fmt.Sprint("a", i), fmt.Sprintf(`[{"type":"tool_use","id":"t%d","name":"Bash","input":{"command":"run %d"}}]`, i, i))))
+	}
+	for i := range calls {
+		call := calls - 1 - i/2*2 // from the last to the first, two of them at a time
+		if i%2 == 0 {
+			call--
+		}
+		session.WriteString(at(100+i/2, claude("user", fmt.Sprint("u", i), fmt.Sprintf(`[{"type":"tool_result","tool_use_id":"t%d","content":"ends %d %s"}]`, call, call, strings.Repeat("x", size)))))
+	}
+	s := Source{T: open(t, save(t, "s.jsonl", session.String()))}
+	if err := s.T.Load(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	held := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	session.Reset()
+	before, most := held(), uint64(0)
+	var order []int
+	frames, err := Cast(context.Background(), writes(func(b []byte) {
+		most = max(most, held())
+		call := 0
+		if _, words, ok := bytes.Cut(b, []byte(`"ends `)); ok {
+			fmt.Sscan(string(words[:min(len(words), 8)]), &call) //nolint:errcheck // the order tells
+			order = append(order, call)
+		}
+	}), s, true)
+	if err != nil || frames != 2*calls {
+		t.Fatalf("%d frames, %v", frames, err)
+	}
+	var want []int
+	for i := calls - 2; i >= 0; i -= 2 {
+		want = append(want, i, i+1)
+	}
+	if !slices.Equal(order, want) {
+		t.Errorf("ended in the order %v, want %v", order, want)
+	}
+	if most > before+16*size {
+		t.Errorf("%d bytes were held for outputs of %d", most-before, size)
+	}
 }
 
 func TestReplayable(t *testing.T) {
