@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -150,16 +151,16 @@ func (a *atif) trajectory(ctx context.Context, lane int, main bool) error {
 	s := a.s
 	info := s.T.Info()
 	a.raw(`{"schema_version":"` + atifVersion + `"`)
-	a.key("session_id", s.Redact.Text(first(s.Session, info.Session, "unknown")))
+	a.key("session_id", s.Redact.Text(cmp.Or(s.Session, info.Session, "unknown")))
 	if !main {
 		a.key("trajectory_id", a.ids[lane])
 	}
-	agent := map[string]any{"name": s.Redact.Text(first(s.Agent, info.Harness, info.Format)), "version": s.Redact.Text(first(s.Version, info.Version, "unknown"))}
-	if model := first(s.Model, info.Model); model != "" {
+	agent := map[string]any{"name": s.Redact.Text(cmp.Or(s.Agent, info.Harness, info.Format)), "version": s.Redact.Text(cmp.Or(s.Version, info.Version, "unknown"))}
+	if model := cmp.Or(s.Model, info.Model); model != "" {
 		agent["model_name"] = s.Redact.Text(model)
 	}
 	extra := map[string]any{}
-	for k, v := range map[string]string{"reasoning_effort": s.Effort, "territory": first(s.Territory, info.Territory), "format": info.Format} {
+	for k, v := range map[string]string{"reasoning_effort": s.Effort, "territory": cmp.Or(s.Territory, info.Territory), "format": info.Format} {
 		if v != "" {
 			extra[k] = s.Redact.Text(v)
 		}
@@ -294,7 +295,7 @@ func (a *atif) step(f *transcript.Full, calls map[string]bool) atifStep {
 		id = fmt.Sprintf("step-%d", f.Index)
 	}
 	calls[id] = true
-	x.Calls = []atifCall{{ID: id, Function: first(s.Redact.Text(f.Tool), "unknown"), Arguments: a.arguments(f)}}
+	x.Calls = []atifCall{{ID: id, Function: cmp.Or(s.Redact.Text(f.Tool), "unknown"), Arguments: a.arguments(f)}}
 	failed := f.Outcome == transcript.Failed || f.Outcome == transcript.TimedOut || f.Outcome == transcript.Cancelled
 	res := atifResult{Call: id, Content: s.words(f, transcript.PartOutput, transcript.PartError, transcript.PartMedia), Agents: a.refs[f.Index],
 		Extra: map[string]any{"is_error": failed, "outcome": f.Outcome.String()}}
@@ -362,13 +363,4 @@ func usd(micro *int64) *float64 {
 	}
 	v := float64(*micro) / 1e6
 	return &v
-}
-
-func first(list ...string) string {
-	for _, s := range list {
-		if s != "" {
-			return s
-		}
-	}
-	return ""
 }

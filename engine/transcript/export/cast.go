@@ -119,7 +119,7 @@ func (c *caster) head() error {
 			height = n
 		}
 	}
-	title := first(c.s.Session, info.Session, info.Task, info.Format)
+	title := cmp.Or(c.s.Session, info.Session, info.Task, info.Format)
 	if c.clock == transcript.NoClock || c.clock == transcript.Synthetic {
 		title += " (the record has no times)"
 	}

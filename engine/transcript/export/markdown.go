@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -95,7 +96,7 @@ func (m *markdown) block(language, body string) {
 
 func (m *markdown) head() {
 	info := m.s.T.Info()
-	m.line("# " + m.inline(first(m.s.Session, info.Session, info.Task, info.Format)))
+	m.line("# " + m.inline(cmp.Or(m.s.Session, info.Session, info.Task, info.Format)))
 	m.line("")
 	clock, zero := m.s.T.Clock()
 	began := ""
@@ -113,8 +114,8 @@ func (m *markdown) head() {
 	if len(m.s.Agents) > 0 {
 		tokens, cost = "", "" // those are everybody's
 	}
-	for _, f := range [][2]string{{"format", strings.TrimSpace(info.Format + " " + info.Version)}, {"harness", first(m.s.Agent, info.Harness)},
-		{"model", first(m.s.Model, info.Model)}, {"territory", first(m.s.Territory, info.Territory)}, {"task", info.Task}, {"began", began},
+	for _, f := range [][2]string{{"format", strings.TrimSpace(info.Format + " " + info.Version)}, {"harness", cmp.Or(m.s.Agent, info.Harness)},
+		{"model", cmp.Or(m.s.Model, info.Model)}, {"territory", cmp.Or(m.s.Territory, info.Territory)}, {"task", info.Task}, {"began", began},
 		{"clock", clock.String()}, {"tokens", tokens}, {"cost", cost}, {"outcome", info.Outcome}, {"result", info.Result}} {
 		if f[1] != "" {
 			m.line("- **" + f[0] + "**: " + m.inline(text.Truncate(f[1], 2000, text.Ellipsis)))
@@ -160,7 +161,7 @@ func (m *markdown) step(f *transcript.Full, j *analysis.Judge) {
 	}
 	agent := ""
 	if agents := m.s.T.Agents(); f.Agent > 0 && f.Agent < len(agents) && len(m.s.Agents) != 1 {
-		agent = first(agents[f.Agent].Name, agents[f.Agent].ID)
+		agent = cmp.Or(agents[f.Agent].Name, agents[f.Agent].ID)
 	}
 	copied := ""
 	if f.Has(transcript.Copied) {
