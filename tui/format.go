@@ -7,6 +7,7 @@ import (
 
 	"refbox/engine/world"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // clock is an instant of the heat as mm:ss.t, or h:mm:ss from an hour on.
@@ -51,27 +52,20 @@ func speedName(speed float64) string {
 	return "×" + strconv.FormatFloat(speed, 'g', 4, 64)
 }
 
-// mark is how a milestone's state is shown: a shape first, a colour second.
-type mark struct {
-	shape rune
-	word  string
-	style canvas.Style
-}
-
-func rungMark(s world.RungState) mark {
+func rungSign(s world.RungState) view.Sign {
 	switch s {
 	case world.RungPassed:
-		return mark{'✓', "passed", canvas.Fg(canvas.Ok)}
+		return view.NewSign('✓', "passed", canvas.Ok)
 	case world.RungVerifying:
-		return mark{'◐', "verifying", canvas.Fg(canvas.Accent)}
+		return view.NewSign('◐', "verifying", canvas.Accent)
 	case world.RungFailing:
-		return mark{'✗', "failing", canvas.Fg(canvas.Bad)}
+		return view.NewSign('✗', "failing", canvas.Bad)
 	case world.RungRevoked:
-		return mark{'↶', "revoked", canvas.Fg(canvas.Bad)}
+		return view.NewSign('↶', "revoked", canvas.Bad)
 	case world.RungPending:
-		return mark{'○', "pending", canvas.Fg(canvas.Text)}
+		return view.NewSign('○', "pending", canvas.Text)
 	}
-	return mark{'·', "locked", canvas.Fg(canvas.Dim)}
+	return view.NewSign('·', "locked", canvas.Dim)
 }
 
 func outcomeWord(o world.Outcome) string {

@@ -119,12 +119,12 @@ func (s *helpScreen) drawLegend(c canvas.Canvas) int {
 	y := 1
 	x := 2
 	for _, st := range []world.RungState{world.RungPassed, world.RungVerifying, world.RungFailing, world.RungRevoked, world.RungPending, world.RungLocked} {
-		m := rungMark(st)
-		if x+len(m.word)+4 > w {
+		m := rungSign(st)
+		if x+len(m.Word)+4 > w {
 			x, y = 2, y+1
 		}
-		c.Set(x, y, m.shape, m.style.With(canvas.Bold))
-		x = c.Put(x+2, y, m.word, canvas.Fg(canvas.Text)) + 2
+		c.Set(x, y, m.Shape, m.Style.With(canvas.Bold))
+		x = c.Put(x+2, y, m.Word, canvas.Fg(canvas.Text)) + 2
 	}
 	y += 2
 	c.Put(2, y, "✓ preserved", canvas.Fg(canvas.Ok).With(canvas.Bold))

@@ -41,8 +41,8 @@ func (h *heat) drawLadder(c canvas.Canvas, seat *world.Seat) {
 	right := c.PutRight(w-1, 0, w-2, score, canvas.Fg(canvas.Title).With(canvas.Bold))
 	x := 1
 	for i, r := range rungs {
-		m := rungMark(r.State)
-		label := string(m.shape) + h.pointsOf(r)
+		m := rungSign(r.State)
+		label := string(m.Shape) + h.pointsOf(r)
 		more := 0
 		if i < len(rungs)-1 {
 			more = 2 // room to say that there are more
@@ -51,7 +51,7 @@ func (h *heat) drawLadder(c canvas.Canvas, seat *world.Seat) {
 			c.Put(x, 0, "…", canvas.Fg(canvas.Dim))
 			break
 		}
-		st := m.style
+		st := m.Style
 		if r.State == world.RungPassed || r.State == world.RungFailing {
 			st = st.With(canvas.Bold)
 		}
@@ -92,18 +92,18 @@ func rungNames(rungs []world.Rung, w int) int {
 // drawRung draws a milestone's row: state, name, points, when or why not.
 func (h *heat) drawRung(c canvas.Canvas, y, names int, r world.Rung) {
 	w, _ := c.Size()
-	m := rungMark(r.State)
-	c.Set(1, y, m.shape, m.style.With(canvas.Bold))
+	m := rungSign(r.State)
+	c.Set(1, y, m.Shape, m.Style.With(canvas.Bold))
 	c.PutFit(3, y, names, r.ID, canvas.Fg(canvas.Text))
 	c.PutRight(3+names+4, y, 3, h.pointsOf(r), canvas.Fg(canvas.Dim))
 	room := w - 1 - (3 + names + 6)
-	c.PutFit(3+names+6, y, room, h.rungDetail(r, room < 16), m.style)
+	c.PutFit(3+names+6, y, room, h.rungDetail(r, room < 16), m.Style)
 }
 
 // rungDetail is a rung's story in a line, or in a word.
 func (h *heat) rungDetail(r world.Rung, brief bool) string {
 	m := r.Milestone
-	word := rungMark(r.State).word
+	word := rungSign(r.State).Word
 	if m == nil {
 		return word
 	}

@@ -187,11 +187,11 @@ func (s *deskScreen) drawRungs(c canvas.Canvas) {
 	rows := max(1, h-2)
 	from := max(0, s.rung-rows+1)
 	for y, r := range rungs[from:min(len(rungs), from+rows)] {
-		m := rungMark(r.State)
-		c.Set(2, y+2, m.shape, m.style)
+		m := rungSign(r.State)
+		c.Set(2, y+2, m.Shape, m.Style)
 		points := fmt.Sprintf("%d", r.Points)
 		at := c.PutRight(w-1, y+2, 8, points, canvas.Fg(canvas.Dim))
-		c.PutFit(4, y+2, max(0, at-6), r.ID+"  "+m.word, canvas.Fg(canvas.Text))
+		c.PutFit(4, y+2, max(0, at-6), r.ID+"  "+m.Word, canvas.Fg(canvas.Text))
 		if from+y == s.rung {
 			selected(c, y+2)
 		}

@@ -8,6 +8,7 @@ import (
 	"refbox/engine/register"
 	"refbox/engine/text"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // cellLines tell the chosen cell in both postures, side by side, with every
@@ -36,9 +37,9 @@ func cellLines(r *reading, store, scenario, width int) []line {
 	}
 	const col = 16
 	g.row(seg{strings.Repeat(" ", name), dim}, seg{text.Pad("today", col), dim}, seg{"planned", dim})
-	two := func(label string, st canvas.Style, a, b mark, after string) {
+	two := func(label string, st canvas.Style, a, b view.Sign, after string) {
 		g.row(seg{text.Pad(text.Truncate(label, name-1, text.Ellipsis), name), st},
-			seg{string(a.shape) + " ", a.style}, seg{text.Pad(a.word, col-2), a.style}, seg{string(b.shape) + " ", b.style}, seg{text.Pad(b.word, col-2), b.style}, seg{after, dim})
+			seg{string(a.Shape) + " ", a.Style}, seg{text.Pad(a.Word, col-2), a.Style}, seg{string(b.Shape) + " ", b.Style}, seg{text.Pad(b.Word, col-2), b.Style}, seg{after, dim})
 	}
 	two("outcome", plain, timed(now), timed(plan), "")
 	for i := range sc.Partitions {
@@ -47,7 +48,7 @@ func cellLines(r *reading, store, scenario, width int) []line {
 		if p.Operator {
 			label, st = "◆ "+p.ID, canvas.Fg(canvas.Focus).With(canvas.Bold)
 		}
-		two(label, st, outcomeMark(now.Partitions[i].Outcome), outcomeMark(plan.Partitions[i].Outcome), "")
+		two(label, st, outcomeSign(now.Partitions[i].Outcome), outcomeSign(plan.Partitions[i].Outcome), "")
 	}
 	g.row(seg{text.Pad("writers", name), plain}, seg{text.Pad(writers(now), col), writersStyle(now)}, seg{writers(plan), writersStyle(plan)})
 	for _, posture := range []register.Posture{register.CurrentPosture, register.TargetPosture} {
@@ -94,10 +95,10 @@ func (p *page) notes(now, plan *register.Cell) {
 }
 
 // timed is a cell's outcome with its time.
-func timed(c *register.Cell) mark {
-	m := outcomeMark(c.Outcome)
+func timed(c *register.Cell) view.Sign {
+	m := outcomeSign(c.Outcome)
 	if c.Minutes != nil {
-		m.word += " " + register.Span(c.Minutes)
+		m.Word += " " + register.Span(c.Minutes)
 	}
 	return m
 }
@@ -131,7 +132,7 @@ func sides(c *register.Cell) string {
 		if p.Operator {
 			who = "◆ "
 		}
-		parts = append(parts, who+p.ID+" "+outcomeMark(p.Outcome).word)
+		parts = append(parts, who+p.ID+" "+outcomeSign(p.Outcome).Word)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -57,7 +57,7 @@ func explainLines(r *reading, q question, width int) []line {
 
 func (p *page) cellExplained(r *reading, x *register.CellExplanation) {
 	m := timed(&x.Cell)
-	p.row(seg{string(m.shape) + " " + m.word, m.style.With(canvas.Bold)}, seg{", " + postureWord(x.Cell.Posture) + "; " + writers(&x.Cell) + " side(s) writable", plain})
+	p.row(seg{string(m.Shape) + " " + m.Word, m.Style.With(canvas.Bold)}, seg{", " + postureWord(x.Cell.Posture) + "; " + writers(&x.Cell) + " side(s) writable", plain})
 	for _, n := range x.Cell.Notes {
 		p.say("", 0, plain, "%s", n)
 	}
@@ -68,8 +68,8 @@ func (p *page) cellExplained(r *reading, x *register.CellExplanation) {
 			who = " ◆ operator: this side decides"
 		}
 		p.heading("side " + s.ID + who)
-		m := outcomeMark(s.Outcome)
-		p.row(seg{string(m.shape) + " " + string(s.Outcome), m.style})
+		m := outcomeSign(s.Outcome)
+		p.row(seg{string(m.Shape) + " " + string(s.Outcome), m.Style})
 		p.say("because", 10, plain, "%s", s.Rule)
 		for _, c := range s.Copies {
 			sign, st := "✗ no ", dim
@@ -100,8 +100,8 @@ func (p *page) ruleExplained(x *register.Explanation) {
 		if e.Fired {
 			sign, st = "✗ fires", alarm
 			if f := e.Finding; f != nil && f.Severity != register.Gap {
-				m := severityMark(f.Severity)
-				sign, st = fmt.Sprintf("%c fires, as %s", m.shape, m.word), m.style
+				m := severitySign(f.Severity)
+				sign, st = fmt.Sprintf("%c fires, as %s", m.Shape, m.Word), m.Style
 			}
 		}
 		about := ""

@@ -228,7 +228,7 @@ func (p *findingsPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focus
 
 func (p *findingsPane) drawRow(c canvas.Canvas, y int, f *finding, about int) {
 	w, _ := c.Size()
-	m := severityMark(f.Severity)
+	m := severitySign(f.Severity)
 	st := plain
 	if f.mark == closed {
 		st = dim.With(canvas.Strike)
@@ -236,8 +236,8 @@ func (p *findingsPane) drawRow(c canvas.Canvas, y int, f *finding, about int) {
 	if f.mark != 0 {
 		c.Set(1, y, f.mark, loud)
 	}
-	c.Set(2, y, m.shape, m.style)
-	c.PutFit(4, y, 8, m.word, m.style)
+	c.Set(2, y, m.Shape, m.Style)
+	c.PutFit(4, y, 8, m.Word, m.Style)
 	c.PutFit(13, y, about, text.Line(f.StoreID), st)
 	x := 14 + about
 	x = c.PutFit(x, y, w-x-1, string(f.Code), st)

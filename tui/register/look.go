@@ -7,60 +7,54 @@ import (
 	"refbox/engine/register"
 	"refbox/engine/text"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
-// mark is how a state is shown: a shape and a word first, a colour second.
-type mark struct {
-	shape rune
-	word  string
-	style canvas.Style
-}
-
-func outcomeMark(o register.Outcome) mark {
+func outcomeSign(o register.Outcome) view.Sign {
 	switch o {
 	case register.Writable:
-		return mark{'●', "write", canvas.Fg(canvas.Ok)}
+		return view.NewSign('●', "write", canvas.Ok)
 	case register.ReadOnly:
-		return mark{'◐', "read", canvas.Fg(canvas.Accent)}
+		return view.NewSign('◐', "read", canvas.Accent)
 	case register.RestoreRequired:
-		return mark{'↶', "restore", canvas.Fg(canvas.Warn)}
+		return view.NewSign('↶', "restore", canvas.Warn)
 	}
-	return mark{'✗', "lost", canvas.Fg(canvas.Bad)}
+	return view.NewSign('✗', "lost", canvas.Bad)
 }
 
-func severityMark(s register.Severity) mark {
+func severitySign(s register.Severity) view.Sign {
 	switch s {
 	case register.Gap:
-		return mark{'✗', "gap", canvas.Fg(canvas.Bad)}
+		return view.NewSign('✗', "gap", canvas.Bad)
 	case register.IsAccepted:
-		return mark{'○', "accepted", canvas.Fg(canvas.Warn)}
+		return view.NewSign('○', "accepted", canvas.Warn)
 	}
-	return mark{'·', "note", canvas.Fg(canvas.Dim)}
+	return view.NewSign('·', "note", canvas.Dim)
 }
 
-func statusMark(running bool) mark {
+func statusSign(running bool) view.Sign {
 	if running {
-		return mark{'●', "running", canvas.Fg(canvas.Ok)}
+		return view.NewSign('●', "running", canvas.Ok)
 	}
-	return mark{'○', "planned", canvas.Fg(canvas.Warn)}
+	return view.NewSign('○', "planned", canvas.Warn)
 }
 
-func drillMark(o register.DrillOutcome) mark {
+func drillSign(o register.DrillOutcome) view.Sign {
 	switch o {
 	case register.Pass:
-		return mark{'✓', "pass", canvas.Fg(canvas.Ok)}
+		return view.NewSign('✓', "pass", canvas.Ok)
 	case register.Partial:
-		return mark{'◐', "partial", canvas.Fg(canvas.Warn)}
+		return view.NewSign('◐', "partial", canvas.Warn)
 	}
-	return mark{'✗', "fail", canvas.Fg(canvas.Bad)}
+	return view.NewSign('✗', "fail", canvas.Bad)
 }
 
 // meets is a value held against what is declared for it.
-func meets(ok bool) mark {
+func meets(ok bool) view.Sign {
 	if ok {
-		return mark{'✓', "", canvas.Fg(canvas.Ok)}
+		return view.NewSign('✓', "", canvas.Ok)
 	}
-	return mark{'✗', "", canvas.Fg(canvas.Bad)}
+	return view.NewSign('✗', "", canvas.Bad)
 }
 
 func postureWord(p register.Posture) string {

@@ -211,9 +211,9 @@ func legend(c canvas.Canvas, area canvas.Rect) {
 	}
 	x, y := c.Put(area.X+2, area.Y+area.H-1, says, dim), area.Y+area.H-1
 	for _, o := range []register.Outcome{register.Writable, register.ReadOnly, register.RestoreRequired, register.Lost} {
-		m := outcomeMark(o)
-		c.Set(x, y, m.shape, m.style)
-		x = c.Put(x+1, y, " "+m.word+" ", dim)
+		m := outcomeSign(o)
+		c.Set(x, y, m.Shape, m.Style)
+		x = c.Put(x+1, y, " "+m.Word+" ", dim)
 	}
 }
 
@@ -289,9 +289,9 @@ func drawCell(c canvas.Canvas, cell, was *register.Cell) {
 	if was != nil {
 		room--
 	}
-	m := outcomeMark(cell.Outcome)
-	c.Set(1, 0, m.shape, m.style.With(canvas.Bold))
-	x := c.PutFit(3, 0, max(4, room-2), m.word, m.style)
+	m := outcomeSign(cell.Outcome)
+	c.Set(1, 0, m.Shape, m.Style.With(canvas.Bold))
+	x := c.PutFit(3, 0, max(4, room-2), m.Word, m.Style)
 	if cell.Minutes != nil {
 		if s := register.Span(cell.Minutes); x+1+text.Width(s) <= room+1 {
 			x = c.Put(x+1, 0, s, dim)
@@ -300,8 +300,8 @@ func drawCell(c canvas.Canvas, cell, was *register.Cell) {
 	x++
 	for i := range cell.Partitions {
 		if p := &cell.Partitions[i]; !p.Operator {
-			m := outcomeMark(p.Outcome)
-			c.Set(x, 0, m.shape, m.style)
+			m := outcomeSign(p.Outcome)
+			c.Set(x, 0, m.Shape, m.Style)
 			x++
 		}
 	}

@@ -61,9 +61,9 @@ func (p *page) drills(r *reading, list []register.Drill) {
 	most := r.now.Document().Policy.DrillMaxAgeDays
 	for i := range list {
 		d := &list[i]
-		m := drillMark(d.Outcome)
+		m := drillSign(d.Outcome)
 		age := d.Date.Days(r.now.On())
-		segs := []seg{{fmt.Sprintf("%c %-8s", m.shape, m.word), m.style}, {string(d.Date), plain}}
+		segs := []seg{{fmt.Sprintf("%c %-8s", m.Shape, m.Word), m.Style}, {string(d.Date), plain}}
 		switch {
 		case age < 0:
 			segs = append(segs, seg{fmt.Sprintf(", in %s", plural(-age, "day")), dim})
@@ -105,7 +105,7 @@ func (p *page) otherPlans(r *reading, s *register.Store) {
 		default:
 			age, most := l.DrainVerifiedOn.Days(r.now.On()), r.now.Document().Policy.DrillMaxAgeDays
 			m := meets(age <= most)
-			p.row(seg{fmt.Sprintf("%c ", m.shape), m.style}, seg{fmt.Sprintf("the drain was proven on %s, %s ago", *l.DrainVerifiedOn, plural(age, "day")), plain})
+			p.row(seg{fmt.Sprintf("%c ", m.Shape), m.Style}, seg{fmt.Sprintf("the drain was proven on %s, %s ago", *l.DrainVerifiedOn, plural(age, "day")), plain})
 		}
 	}
 	if b := s.Rebuild; b != nil {

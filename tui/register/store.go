@@ -7,6 +7,7 @@ import (
 	"refbox/engine/register"
 	"refbox/engine/text"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 const none = "–"
@@ -84,15 +85,15 @@ func (p *page) points(r *reading, s *register.Store) {
 	}
 	type value struct {
 		text string
-		mark mark // no shape: nothing to hold it against
+		sign view.Sign // no shape: nothing to hold it against
 	}
 	put := func(name string, ask []register.Code, declared string, design, today, measured value, before string) {
 		p.ask = ask
 		segs := []seg{{text.Pad(name, label), plain}, {cell(declared), plain}}
 		for i, v := range []value{design, today, measured} {
 			st, shown := plain, v.text
-			if v.mark.shape != 0 {
-				st, shown = v.mark.style, string(v.mark.shape)+" "+v.text
+			if v.sign.Shape != 0 {
+				st, shown = v.sign.Style, string(v.sign.Shape)+" "+v.text
 			}
 			if v.text == none {
 				st = dim
@@ -110,7 +111,7 @@ func (p *page) points(r *reading, s *register.Store) {
 	against := func(minutes *float64, objective *float64) value {
 		v := value{text: register.Span(minutes)}
 		if objective != nil {
-			v.mark = meets(minutes != nil && *minutes <= *objective)
+			v.sign = meets(minutes != nil && *minutes <= *objective)
 		}
 		return v
 	}
@@ -141,7 +142,7 @@ func (p *page) points(r *reading, s *register.Store) {
 	has := func(ok bool) value {
 		v := value{text: yesNo(ok)}
 		if doc.Policy.OffsiteRequired && s.Durability == register.Durable {
-			v.mark = meets(ok)
+			v.sign = meets(ok)
 		}
 		return v
 	}
@@ -162,7 +163,7 @@ func (p *page) points(r *reading, s *register.Store) {
 	places := func(n int) value {
 		v := value{text: fmt.Sprint(n)}
 		if s.Durability == register.Durable {
-			v.mark = meets(n >= doc.Policy.CopiesRequired)
+			v.sign = meets(n >= doc.Policy.CopiesRequired)
 		}
 		return v
 	}
@@ -231,8 +232,8 @@ func (p *page) copies(r *reading, s *register.Store) {
 	}
 	for i := range s.Copies {
 		c := &s.Copies[i]
-		m := statusMark(c.Running())
-		segs := []seg{{string(m.shape) + " ", m.style}, {text.Pad(c.ID, 22) + " ", plain.With(canvas.Bold)}, {m.word, m.style}}
+		m := statusSign(c.Running())
+		segs := []seg{{string(m.Shape) + " ", m.Style}, {text.Pad(c.ID, 22) + " ", plain.With(canvas.Bold)}, {m.Word, m.Style}}
 		if on, ok := asBase[c.ID]; ok && on != c.Running() {
 			segs = append(segs, seg{" (assumed)", loud})
 		}

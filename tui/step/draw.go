@@ -274,13 +274,13 @@ func (t *track) drawStep(c canvas.Canvas, y int, k columns, h transcript.Head) {
 	if k.clock > 0 && h.AtMS >= 0 {
 		c.PutRight(k.x.clock+k.clock, y, k.clock, clockText(h.AtMS+t.zero), dim)
 	}
-	st := sg.style
+	st := sg.Style
 	if changed {
 		st = st.With(canvas.Bold)
 	}
-	c.Set(k.x.sign, y, sg.shape, st)
+	c.Set(k.x.sign, y, sg.Shape, st)
 	if k.word > 0 {
-		word := sg.word
+		word := sg.Word
 		if ahead && kind != "" {
 			word = text.Truncate(word, 9, "") + "?"
 		}
@@ -319,7 +319,7 @@ func (t *track) drawStep(c canvas.Canvas, y int, k columns, h transcript.Head) {
 		c.PutRight(k.x.took+k.took, y, k.took, took(h.DurationMS), dim)
 	}
 	o := outcomeSign(h.Outcome)
-	c.Set(k.x.outcome, y, o.shape, o.style)
+	c.Set(k.x.outcome, y, o.Shape, o.Style)
 }
 
 func drawMark(c canvas.Canvas, y int, k columns, m mark) {
@@ -430,7 +430,7 @@ func (s *Screen) drawPage(c canvas.Canvas, r canvas.Rect, t *track, lead bool) {
 	}
 	h := t.tr.Head(int(v))
 	kind, _, _ := t.verdict(h.Index)
-	title := fmt.Sprintf("#%d %s", h.Index, signOf(h, kind).word)
+	title := fmt.Sprintf("#%d %s", h.Index, signOf(h, kind).Word)
 	if h.Tool != "" {
 		title += " · " + h.Tool
 	}

@@ -118,12 +118,12 @@ func (p *pager) head() {
 		words = append(words, "in "+f.WorkDir)
 	}
 	p.put(strings.Join(words, "  "), dim, 2)
-	if o := outcomeSign(f.Outcome); o.word != "" {
-		word := "  " + string(o.shape) + " " + o.word
+	if o := outcomeSign(f.Outcome); o.Word != "" {
+		word := "  " + string(o.Shape) + " " + o.Word
 		if f.Exit != nil {
 			word += fmt.Sprintf(", exit %d", *f.Exit)
 		}
-		p.put(word, o.style, 2)
+		p.put(word, o.Style, 2)
 	}
 	p.end(2)
 	p.judgement()
@@ -143,7 +143,7 @@ func (p *pager) judgement() {
 	dim := canvas.Fg(canvas.Dim)
 	if j.ok && j.Kind != "" {
 		s := signOf(p.f.Head, j.Kind)
-		p.put(string(s.shape)+" "+s.word, s.style.With(canvas.Bold), 2)
+		p.put(string(s.Shape)+" "+s.Word, s.Style.With(canvas.Bold), 2)
 		for _, k := range j.Also {
 			p.put(", also "+string(k), dim, 2)
 		}
@@ -366,7 +366,7 @@ func (p *pager) program(raw, grammar string) {
 			if to <= 0 || from >= len(raw) || e.Sort.Kind() == analysis.Discovery || e.Undone || e.Scratch {
 				continue
 			}
-			st := signOf(p.f.Head, e.Sort.Kind()).style
+			st := signOf(p.f.Head, e.Sort.Kind()).Style
 			st.Attr = canvas.Underline | canvas.Bold
 			marks = append(marks, span{from, to, st})
 		}

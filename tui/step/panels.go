@@ -377,7 +377,7 @@ func (s *Screen) drawFilter(c canvas.Canvas, t *track) {
 		style := st
 		for _, k := range kindOrder {
 			if string(k) == l.name && k != "" {
-				style = signOf(transcript.Head{}, analysis.Kind(l.name)).style
+				style = signOf(transcript.Head{}, analysis.Kind(l.name)).Style
 			}
 		}
 		c.PutFit(13, y, w-26, l.name, style)

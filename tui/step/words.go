@@ -8,51 +8,45 @@ import (
 	"refbox/engine/analysis"
 	"refbox/engine/transcript"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
-
-// sign is how something is shown: a shape and a word first, a colour second.
-type sign struct {
-	shape rune
-	word  string
-	style canvas.Style
-}
 
 // signOf shows what a step was: by its effects where it was an action that has
 // been judged, else by its kind.
-func signOf(h transcript.Head, kind analysis.Kind) sign {
+func signOf(h transcript.Head, kind analysis.Kind) view.Sign {
 	switch kind {
 	case analysis.Discovery:
-		return sign{'◦', "discovery", canvas.Fg(canvas.Dim)}
+		return view.NewSign('◦', "discovery", canvas.Dim)
 	case analysis.Mutation:
-		return sign{'✎', "mutation", canvas.Fg(canvas.Warn)}
+		return view.NewSign('✎', "mutation", canvas.Warn)
 	case analysis.Lifecycle:
-		return sign{'↻', "lifecycle", canvas.Fg(canvas.Worker)}
+		return view.NewSign('↻', "lifecycle", canvas.Worker)
 	case analysis.Validation:
-		return sign{'≡', "validation", canvas.Fg(canvas.Service)}
+		return view.NewSign('≡', "validation", canvas.Service)
 	}
 	switch h.Kind {
 	case transcript.Message:
 		switch h.Actor {
 		case transcript.User:
-			return sign{'»', "user", canvas.Fg(canvas.Accent)}
+			return view.NewSign('»', "user", canvas.Accent)
 		case transcript.Agent:
-			return sign{'«', "says", canvas.Fg(canvas.Title)}
+			return view.NewSign('«', "says", canvas.Title)
 		}
-		return sign{'·', "says", canvas.Fg(canvas.Text)}
+		return view.NewSign('·', "says", canvas.Text)
 	case transcript.Thinking:
-		return sign{'≈', "reasoning", canvas.Fg(canvas.Dim)}
+		return view.NewSign('≈', "reasoning", canvas.Dim)
 	case transcript.ToolCall:
-		return sign{'○', classWord(h.Class), canvas.Fg(canvas.Text)}
+		return view.NewSign('○', classWord(h.Class), canvas.Text)
 	case transcript.Output:
-		return sign{'▪', "output", canvas.Fg(canvas.Dim)}
+		return view.NewSign('▪', "output", canvas.Dim)
 	case transcript.State:
-		return sign{'·', "state", canvas.Fg(canvas.Dim)}
+		return view.NewSign('·', "state", canvas.Dim)
 	case transcript.Lifecycle:
-		return sign{'■', "session", canvas.Fg(canvas.Dim)}
+		return view.NewSign('■', "session", canvas.Dim)
 	case transcript.Marker:
-		return sign{'●', "marker", canvas.Fg(canvas.Focus)}
+		return view.NewSign('●', "marker", canvas.Focus)
 	}
-	return sign{'?', "unknown", canvas.Fg(canvas.Dim)}
+	return view.NewSign('?', "unknown", canvas.Dim)
 }
 
 func classWord(c transcript.Class) string {
@@ -67,22 +61,22 @@ func classWord(c transcript.Class) string {
 	return c.String()
 }
 
-func outcomeSign(o transcript.Outcome) sign {
+func outcomeSign(o transcript.Outcome) view.Sign {
 	switch o {
 	case transcript.Done:
-		return sign{'·', "done", canvas.Fg(canvas.Dim)}
+		return view.NewSign('·', "done", canvas.Dim)
 	case transcript.Succeeded:
-		return sign{'✓', "ok", canvas.Fg(canvas.Ok)}
+		return view.NewSign('✓', "ok", canvas.Ok)
 	case transcript.Failed:
-		return sign{'✗', "failed", canvas.Fg(canvas.Bad)}
+		return view.NewSign('✗', "failed", canvas.Bad)
 	case transcript.TimedOut:
-		return sign{'⌀', "timeout", canvas.Fg(canvas.Bad)}
+		return view.NewSign('⌀', "timeout", canvas.Bad)
 	case transcript.Cancelled:
-		return sign{'−', "cancelled", canvas.Fg(canvas.Warn)}
+		return view.NewSign('−', "cancelled", canvas.Warn)
 	case transcript.Unfinished:
-		return sign{'…', "unfinished", canvas.Fg(canvas.Warn)}
+		return view.NewSign('…', "unfinished", canvas.Warn)
 	}
-	return sign{' ', "", canvas.Style{}}
+	return view.Sign{Shape: ' '}
 }
 
 var flagWords = []struct {
