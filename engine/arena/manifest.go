@@ -3,6 +3,8 @@ package arena
 import (
 	"encoding/json"
 	"time"
+
+	"refbox/engine/internal/plainjson"
 )
 
 // Manifest is an arena's manifest as loaded: every default filled in. Field
@@ -293,4 +295,4 @@ func (c Canary) Interval() time.Duration { return time.Duration(c.IntervalMS) * 
 
 // JSON is arena.json, in the reference's form: two-space indent, nothing escaped
 // that JSON does not demand, no final newline.
-func (m *Manifest) JSON() ([]byte, error) { return marshal(m) }
+func (m *Manifest) JSON() ([]byte, error) { return plainjson.Indented(m) }

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"refbox/engine/archive"
+	"refbox/engine/internal/plainjson"
 )
 
 // Bundled says what Bundle did.
@@ -74,7 +74,7 @@ func Bundle(w io.Writer, tree fs.FS, name string) (Bundled, error) {
 func writeBundle(w io.Writer, tree fs.FS, m archive.Manifest) error {
 	z := gzip.NewWriter(w)
 	t := tar.NewWriter(z)
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := plainjson.Indented(m)
 	if err != nil {
 		return err
 	}

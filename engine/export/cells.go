@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"refbox/engine/event"
+	"refbox/engine/internal/plainjson"
 	"refbox/engine/text"
 	"refbox/engine/world"
 )
@@ -59,12 +60,9 @@ func indented(raw json.RawMessage) string {
 	if len(raw) > 4*maxExcerpt || json.Unmarshal(raw, &v) != nil {
 		return event.Text(raw)
 	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if e.Encode(json.RawMessage(event.Text(raw))) != nil {
+	out, err := plainjson.Indented(json.RawMessage(event.Text(raw)))
+	if err != nil {
 		return event.Text(raw)
 	}
-	return strings.TrimSpace(b.String())
+	return string(out)
 }

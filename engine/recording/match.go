@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"refbox/engine/internal/plainjson"
 )
 
 // Match is match.json: where a heat comes from. The reference's keys come first.
@@ -57,20 +59,7 @@ const engineName = "refbox"
 // Ours says that refbox recorded the heat.
 func (m *Match) Ours() bool { return m != nil && m.Engine == engineName }
 
-func (m *Match) text() ([]byte, error) { return jsonText(m) }
-
-// jsonText is the form of every JSON file that is written: two spaces, nothing
-// escaped for HTML.
-func jsonText(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
+func (m *Match) text() ([]byte, error) { return plainjson.Indented(m) }
 
 // startHash is the hash of match.json's start part: of its text without white
 // space and without the member "end". Keys that this version does not know count.

@@ -16,6 +16,7 @@ import (
 
 	"refbox/engine/arena"
 	"refbox/engine/event"
+	"refbox/engine/internal/plainjson"
 	"refbox/engine/world"
 )
 
@@ -203,7 +204,7 @@ func (w *Writer) Brief(territory, text string) error {
 // into the event's record and record_sha256, so the file is there before the
 // event is. A second file for one attempt gets a name of its own.
 func (w *Writer) Evidence(territory, milestone string, attempt uint64, v any) (name, sha256 string, err error) {
-	text, err := jsonText(v)
+	text, err := plainjson.Indented(v)
 	if err != nil {
 		return "", "", fmt.Errorf("evidence of %s on %s: %w", territory, milestone, err)
 	}
@@ -234,7 +235,7 @@ func (w *Writer) Artifact(territory, name string, v any) error {
 		data = v
 	default:
 		var err error
-		if data, err = jsonText(v); err != nil {
+		if data, err = plainjson.Indented(v); err != nil {
 			return fmt.Errorf("%s of %s: %w", name, territory, err)
 		}
 	}

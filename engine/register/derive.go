@@ -1,9 +1,9 @@
 package register
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
+
+	"refbox/engine/internal/plainjson"
 )
 
 // Derive derives every field of a register as it stands on a day. It is a pure
@@ -30,15 +30,12 @@ func deriveModel(doc *Document, estate *Estate, on Date, profile Profile) *model
 // Encode renders a document as the original does: two spaces, no escapes, no
 // newline at the end.
 func (d *Document) Encode() []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(d); err != nil {
+	text, err := plainjson.Indented(d)
+	if err != nil {
 		// Only a NaN or an unencodable type can fail; neither gets this far.
 		panic("register: " + err.Error())
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return text
 }
 
 // Cell is the cell of a store and a scenario, by their places in the document;

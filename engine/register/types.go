@@ -2,8 +2,9 @@ package register
 
 import (
 	"bytes"
-	"encoding/json"
 	"time"
+
+	"refbox/engine/internal/plainjson"
 )
 
 // Document is a register. Its fields stand in the order in which they are
@@ -402,11 +403,11 @@ func (k Keyed[T]) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		id, err := plain(e.ID)
+		id, err := plainjson.Compact(e.ID)
 		if err != nil {
 			return nil, err
 		}
-		v, err := plain(e.Value)
+		v, err := plainjson.Compact(e.Value)
 		if err != nil {
 			return nil, err
 		}
@@ -416,14 +417,6 @@ func (k Keyed[T]) MarshalJSON() ([]byte, error) {
 	}
 	b.WriteByte('}')
 	return b.Bytes(), nil
-}
-
-func plain(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // Date is a day, written 2006-01-02; empty is none.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"refbox/engine/internal/plainjson"
 	"refbox/engine/text"
 )
 
@@ -98,21 +99,10 @@ func bracket(d *Draw) (shape []Stage, arenas []int, first Seating, err error) {
 
 // JSON is the text of draw.json: the reference's form, two spaces of indentation
 // and no final newline.
-func (d *Draw) JSON() ([]byte, error) { return indented(d) }
+func (d *Draw) JSON() ([]byte, error) { return plainjson.Indented(d) }
 
 // JSON is the text of week.json.
-func (w *Week) JSON() ([]byte, error) { return indented(w) }
-
-func indented(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
+func (w *Week) JSON() ([]byte, error) { return plainjson.Indented(w) }
 
 // Digest is a draw's: over its bytes without insignificant space. Decoding and
 // encoding again would change older draws (section 1.11).

@@ -1,10 +1,10 @@
 package world
 
 import (
-	"bytes"
 	"encoding/json"
 
 	"refbox/engine/event"
+	"refbox/engine/internal/plainjson"
 )
 
 // The reference's world.json, keys in its order (recordings reference, section 3.1).
@@ -141,36 +141,15 @@ func (w *World) MarshalJSON() ([]byte, error) {
 	for _, s := range Standings(w) {
 		r.Standings = append(r.Standings, standingJSON{s.Rank, s.Territory, OutcomeOf(w, s.Territory), s.Durable, s.Points, s.Tied})
 	}
-	return compact(out)
+	return plainjson.Compact(out)
 }
 
 // JSON is the text of world.json: MarshalJSON with two spaces of indentation and
 // no newline at the end.
-func (w *World) JSON() ([]byte, error) { return indent(w.MarshalJSON()) }
+func (w *World) JSON() ([]byte, error) { return plainjson.Indented(w) }
 
 // ReferenceJSON is world.json as the reference writes it: its keys alone.
-func (w *World) ReferenceJSON() ([]byte, error) { return indent(compact(w.reference(false))) }
-
-func compact(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
-
-func indent(text []byte, err error) ([]byte, error) {
-	if err != nil {
-		return nil, err
-	}
-	var buf bytes.Buffer
-	if err := json.Indent(&buf, text, "", "  "); err != nil {
-		return nil, err
-	}
-	return buf.Bytes(), nil
-}
+func (w *World) ReferenceJSON() ([]byte, error) { return plainjson.Indented(w.reference(false)) }
 
 func (w *World) reference(ours bool) refWorld {
 	out := refWorld{

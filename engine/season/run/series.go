@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"refbox/engine/internal/plainjson"
 	"refbox/engine/recording"
 	"refbox/engine/season"
 	"refbox/engine/season/series"
@@ -107,7 +108,7 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 		}
 		runs, outputs = append(runs, run), append(outputs, name)
 		out = series.Aggregate(m.Arena.ID, rounds, outputs, runs)
-		data, err := json.MarshalIndent(out, "", "  ")
+		data, err := plainjson.Indented(out)
 		if err != nil {
 			return &out, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"refbox/engine/internal/plainjson"
 	"refbox/engine/season"
 )
 
@@ -133,7 +134,7 @@ func (s *store) journal(round, heat int) (*season.Heat, error) {
 }
 
 func (s *store) putJournal(round int, h *season.Heat) error {
-	data, err := json.MarshalIndent(h, "", "  ")
+	data, err := plainjson.Indented(h)
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"refbox/engine/analysis"
+	"refbox/engine/internal/plainjson"
 	"refbox/engine/transcript"
 )
 
@@ -131,14 +131,11 @@ func (a *atif) raw(s string) {
 }
 
 func (a *atif) value(v any) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil && a.err == nil {
+	b, err := plainjson.Compact(v)
+	if err != nil && a.err == nil {
 		a.err = err
-		return
 	}
-	a.raw(strings.TrimSuffix(b.String(), "\n"))
+	a.raw(string(b))
 }
 
 func (a *atif) key(name string, v any) {

@@ -1,7 +1,6 @@
 package export
 
 import (
-	"bytes"
 	"cmp"
 	"container/heap"
 	"context"
@@ -14,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"refbox/engine/analysis"
+	"refbox/engine/internal/plainjson"
 	"refbox/engine/text"
 	"refbox/engine/transcript"
 )
@@ -134,13 +134,10 @@ func (c *caster) head() error {
 }
 
 func (c *caster) line(v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return err
+	b, err := plainjson.Compact(v)
+	if err == nil {
+		_, err = c.w.Write(append(b, '\n'))
 	}
-	_, err := c.w.Write(b.Bytes())
 	return err
 }
 
@@ -271,15 +268,4 @@ func draws(cmd ansi.Cmd, p *ansi.Parser) bool {
 		return ok && (mode == 7 || mode == 25 || mode == 1049 || mode == 47 || mode == 1047 || mode == 1048)
 	}
 	return false
-}
-
-func indented(v any) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if e.Encode(v) != nil {
-		return ""
-	}
-	return b.String()
 }

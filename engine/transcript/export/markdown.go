@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"refbox/engine/analysis"
+	"refbox/engine/internal/plainjson"
 	"refbox/engine/playback"
 	"refbox/engine/text"
 	"refbox/engine/transcript"
@@ -232,7 +233,11 @@ func (m *markdown) input(raw string) string {
 	if err != nil {
 		return m.s.clean(raw)
 	}
-	return indented(v)
+	out, err := plainjson.Indented(v)
+	if err != nil {
+		return ""
+	}
+	return string(out)
 }
 
 func language(label string) string {
