@@ -100,25 +100,15 @@ func newBox(t *testing.T) *box {
 // user's, and whose heats have a folder of their own. Other tests that run real machines wait until the test has ended.
 func realBox(t *testing.T) *box {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts real machines: skipped under -short")
-	}
-	if needs := qemu.Needs(); len(needs) > 0 {
-		t.Skipf("this host lacks %v", needs)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Skip("no cache folder for images: ", err)
-	}
+	cache := vmtest.Host(t, qemu.Needs())
 	b := newBox(t)
-	vmtest.Alone(t)
 	b.others = map[int]bool{}
 	for _, pid := range qemus() {
 		b.others[pid] = true
 	}
 	b.cache = cache
 	b.linked(b.path("cache"), "image", "accel", "templates")
-	if _, err := image.Cached(filepath.Join(cache, "refbox")); errors.Is(err, fs.ErrNotExist) {
+	if _, err := image.Cached(cache); errors.Is(err, fs.ErrNotExist) {
 		if missing := image.Missing(); len(missing) > 0 {
 			t.Skipf("there is no guest image, and this host lacks %v to build it", missing)
 		}
@@ -140,7 +130,7 @@ func (b *box) unprepared(cache string) {
 func (b *box) linked(cache string, names ...string) {
 	b.t.Helper()
 	for _, name := range names {
-		theirs := filepath.Join(b.cache, "refbox", name)
+		theirs := filepath.Join(b.cache, name)
 		err := errors.Join(os.MkdirAll(theirs, 0o700), os.MkdirAll(filepath.Join(cache, "refbox"), 0o755),
 			os.Symlink(theirs, filepath.Join(cache, "refbox", name)))
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,33 +15,16 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"refbox/vm"
-	"refbox/vm/qemu"
-	"refbox/vm/vmtest"
+	"refbox/vm/qemu/qemutest"
 )
 
 // startReal starts one real machine, and keeps other tests that run real
 // machines waiting until the test has ended.
 func startReal(t *testing.T, key ssh.Signer) vm.Cluster {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a real machine: skipped under -short")
-	}
-	if needs := qemu.Needs(); len(needs) > 0 {
-		t.Skipf("this host lacks %v", needs)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Skip("no cache folder for images: ", err)
-	}
-	vmtest.Alone(t)
-	d := qemu.New(qemu.Config{CacheDir: filepath.Join(cache, "refbox")})
+	d := qemutest.Driver(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	if _, err := d.Versions(ctx); errors.Is(err, vm.ErrMissing) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
 	tpl, err := d.Prepare(ctx, vm.Spec{Machines: []vm.MachineSpec{{Name: "host", VCPUs: 1, MemoryMiB: 512, DiskMiB: 1024}}}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -3,48 +3,18 @@ package arena_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"refbox/engine/probe"
-	"refbox/vm"
-	"refbox/vm/qemu"
-	"refbox/vm/vmtest"
+	"refbox/vm/qemu/qemutest"
 )
-
-// realDriver is this host's QEMU; other tests with real machines wait until
-// this one has ended.
-func realDriver(t *testing.T) vm.Driver {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("starts real machines: skipped under -short")
-	}
-	if needs := qemu.Needs(); len(needs) > 0 {
-		t.Skipf("this host lacks %v", needs)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Skip("no cache folder for images: ", err)
-	}
-	vmtest.Alone(t)
-	d := qemu.New(qemu.Config{CacheDir: filepath.Join(cache, "refbox")})
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	if _, err := d.Versions(ctx); errors.Is(err, vm.ErrMissing) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
 
 // TestRealMachine climbs the ladder on a real machine, with the real programs
 // under the real systemd, each attack first shown to succeed.
 func TestRealMachine(t *testing.T) {
-	r := newRig(t, realDriver(t))
+	r := newRig(t, qemutest.Driver(t))
 	began := time.Now()
 	lap := func(what string) {
 		t.Logf("%5.1fs %s", time.Since(began).Seconds(), what)
@@ -126,7 +96,7 @@ func (r *rig) replaced(script string) {
 // lies about starting it, gets past the attacks that ask the helper, and not past
 // the reboot, whatever becomes of the lie.
 func TestRealLyingHelper(t *testing.T) {
-	r := newRig(t, realDriver(t))
+	r := newRig(t, qemutest.Driver(t))
 	r.sh(promote + liar + "sync")
 	climb := func() {
 		t.Helper()

@@ -3,7 +3,6 @@ package canary_test
 import (
 	"context"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,9 +18,8 @@ import (
 
 	"refbox/engine/canary"
 	"refbox/vm"
-	"refbox/vm/qemu"
+	"refbox/vm/qemu/qemutest"
 	"refbox/vm/sim"
-	"refbox/vm/vmtest"
 )
 
 // Two stores of records, on ports of their own: one syncs each record before it
@@ -140,23 +138,7 @@ func TestPowerCutsSimulated(t *testing.T) {
 }
 
 func TestPowerCutsReal(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts real machines: skipped under -short")
-	}
-	if needs := qemu.Needs(); len(needs) > 0 {
-		t.Skipf("this host lacks %v", needs)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Skip("no cache folder for images: ", err)
-	}
-	vmtest.Alone(t)
-	d := qemu.New(qemu.Config{CacheDir: filepath.Join(cache, "refbox")})
-	if _, err := d.Versions(t.Context()); errors.Is(err, vm.ErrMissing) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
+	d := qemutest.Driver(t)
 	n := 1 // each takes a boot: task faults does ten
 	if os.Getenv("REFBOX_FAULTS") != "" {
 		n = cuts

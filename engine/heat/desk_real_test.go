@@ -13,12 +13,13 @@ import (
 	"refbox/engine/agent"
 	"refbox/engine/control"
 	"refbox/engine/event"
+	"refbox/vm/qemu/qemutest"
 )
 
 // A person logs in at a real machine's console, and what they type where it is not
 // shown, also ahead of its prompt, is nowhere in the recording.
 func TestRealConsoleLogin(t *testing.T) {
-	d := realDriver(t)
+	d := qemutest.Driver(t)
 	racing := make(chan struct{})
 	once := sync.OnceFunc(func() { close(racing) })
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

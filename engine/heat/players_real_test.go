@@ -12,12 +12,13 @@ import (
 	"refbox/engine/agent/llm/llmtest"
 	"refbox/engine/event"
 	"refbox/engine/world"
+	"refbox/vm/qemu/qemutest"
 )
 
 // A model wins on a real machine, through its tool, over an endpoint that fails now
 // and then; what its key and the seats' passwords are is nowhere in the recording.
 func TestRealModelWins(t *testing.T) {
-	d := realDriver(t)
+	d := qemutest.Driver(t)
 	const key = "sk-marked-key-of-the-model"
 	s := (&llmtest.Server{Plan: repair, Key: key, Faults: map[int]llmtest.Fault{
 		0: {Status: 429, Body: `{"error":{"message":"slow down"}}`, RetryAfter: "1"},

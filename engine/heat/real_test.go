@@ -1,12 +1,8 @@
 package heat
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,36 +11,8 @@ import (
 	"refbox/assets"
 	"refbox/engine/event"
 	"refbox/engine/recording"
-	"refbox/vm"
-	"refbox/vm/qemu"
-	"refbox/vm/vmtest"
+	"refbox/vm/qemu/qemutest"
 )
-
-// realDriver makes machines on this host's QEMU, and keeps other tests that run
-// real machines waiting until the test has ended.
-func realDriver(t testing.TB) vm.Driver {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("starts real machines: skipped under -short")
-	}
-	if needs := qemu.Needs(); len(needs) > 0 {
-		t.Skipf("this host lacks %v", needs)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Skip("no cache folder for images: ", err)
-	}
-	vmtest.Alone(t)
-	d := qemu.New(qemu.Config{CacheDir: filepath.Join(cache, "refbox")})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	if _, err := d.Versions(ctx); errors.Is(err, vm.ErrMissing) {
-		t.Skip(err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
 
 // bundledPlayer is a bundled player's script as it is.
 func bundledPlayer(t testing.TB, name string) string {
@@ -57,7 +25,7 @@ func bundledPlayer(t testing.TB, name string) string {
 }
 
 func TestRealHeat(t *testing.T) {
-	d := realDriver(t)
+	d := qemutest.Driver(t)
 	p := pkg(t, bundledPlayer(t, "right"), bundledPlayer(t, "careful"), bundledPlayer(t, "hasty"))
 	p.Manifest.Rules.TickMS = 1000
 	before := time.Now()
@@ -93,10 +61,10 @@ func TestRealHeat(t *testing.T) {
 	}
 }
 
-func TestRealAttacksBite(t *testing.T) { attacksBite(t, realDriver(t)) }
+func TestRealAttacksBite(t *testing.T) { attacksBite(t, qemutest.Driver(t)) }
 
 func TestRealRebootBlocked(t *testing.T) {
-	d := realDriver(t)
+	d := qemutest.Driver(t)
 	p := pkg(t, after(5*time.Second, bundledScript(t, "right")), bundledScript(t, "reboot-blocker"), idle)
 	p.Manifest.Rules.TickMS = 1000
 	f := race(t, d, p)
@@ -170,7 +138,7 @@ func logVerdicts(t testing.TB, r *recording.Recording) {
 // primary and to the replica by turns, while two other seats are watched. It also
 // tells how long a fence's attacks take.
 func BenchmarkRealVerdicts(b *testing.B) {
-	d := realDriver(b)
+	d := qemutest.Driver(b)
 	for b.Loop() {
 		script := ""
 		for i := range 20 {

@@ -17,6 +17,7 @@ import (
 	"refbox/engine/referee"
 	"refbox/engine/world"
 	"refbox/vm"
+	"refbox/vm/qemu/qemutest"
 )
 
 // overSocket serves the heat's desk and gives what another process has of it.
@@ -382,7 +383,7 @@ func TestPauseIsNotOnTheClock(t *testing.T) {
 
 // On real machines: a paused guest does not run, and its clock is right again.
 func TestRealPause(t *testing.T) {
-	d := realDriver(t)
+	d := qemutest.Driver(t)
 	racing := make(chan struct{})
 	once := sync.OnceFunc(func() { close(racing) })
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

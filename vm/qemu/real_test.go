@@ -26,22 +26,10 @@ import (
 	"refbox/vm/vmtest"
 )
 
-// realDriver returns a driver on this host's QEMU, and keeps other tests that
-// run real machines waiting until the test has ended.
+// realDriver is what qemutest.Driver, which imports this package, is to others.
 func realDriver(t testing.TB) *Driver {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts real machines: skipped under -short")
-	}
-	if needs := Needs(); len(needs) > 0 {
-		t.Skipf("this host lacks %v", needs)
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Skip("no cache folder for images: ", err)
-	}
-	vmtest.Alone(t)
-	d := New(Config{CacheDir: filepath.Join(cache, "refbox")})
+	d := New(Config{CacheDir: vmtest.Host(t, Needs())})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	if _, err := d.Versions(ctx); errors.Is(err, vm.ErrMissing) {

@@ -6,7 +6,28 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"refbox/vm/image"
 )
+
+// Host makes a test one of real machines: it is skipped under -short, and where the
+// host lacks something of needs; other such tests wait until it has ended. The
+// answer is the user's cache folder, whose image and prepared states it may use.
+func Host(t testing.TB, needs []image.Need) (cache string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts real machines: skipped under -short")
+	}
+	if len(needs) > 0 {
+		t.Skipf("this host lacks %v", needs)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Skip("no cache folder for images: ", err)
+	}
+	Alone(t)
+	return filepath.Join(cache, "refbox")
+}
 
 // Alone keeps other tests that run real machines, in any process on this host,
 // waiting until the test has ended, and waits for theirs to end.
