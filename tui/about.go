@@ -10,6 +10,7 @@ import (
 	"refbox/engine/text"
 	"refbox/tui/canvas"
 	"refbox/tui/topology"
+	"refbox/tui/view"
 )
 
 // drawAbout shows the chosen item.
@@ -26,7 +27,7 @@ func (l *lobby) drawAbout(c canvas.Canvas, it item) {
 	if it.pkg != nil {
 		m := it.pkg.Manifest
 		put(title, "%s", m.Arena.DisplayName)
-		put(dim, "%s, up to %s", plural(len(m.Territories), "seat"), clockShort(uint64(m.Duration()/time.Millisecond)))
+		put(dim, "%s, up to %s", view.Plural(len(m.Territories), "seat"), clockShort(uint64(m.Duration()/time.Millisecond)))
 		y++
 		for _, ms := range m.Milestones() {
 			put(plain, "%3d  %s", ms.Points, ms.DisplayName)
@@ -58,7 +59,7 @@ func (l *lobby) drawAbout(c canvas.Canvas, it item) {
 	}
 	y++
 	put(plain, "%s", cmp.Or(r.Reason, r.State))
-	put(dim, "lasted %s", clock(r.DurationMS))
+	put(dim, "lasted %s", view.Clock(r.DurationMS))
 	if !r.StartedAt.IsZero() {
 		about := ""
 		if !r.Exact {

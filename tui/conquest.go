@@ -9,6 +9,7 @@ import (
 	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // conquest says that the seat is one of a conquest: what counts is survival.
@@ -24,7 +25,7 @@ func (h *heat) drawSurvival(c canvas.Canvas, seat *world.Seat) {
 	c.PutFit(1, 0, right-2, fmt.Sprintf("%c %s", mark, seat.State), st)
 	line := fmt.Sprintf("%d good probes", seat.UptimeTicks)
 	if seat.DegradedMS > 0 {
-		line += ", degraded for " + span(seat.DegradedMS)
+		line += ", degraded for " + view.Span(seat.DegradedMS)
 	}
 	switch health := seat.LastHealth; {
 	case seat.EliminationDetail != nil:
@@ -121,7 +122,7 @@ func (h *heat) drawStanding(c canvas.Canvas, seat *world.Seat) {
 	lines = lines[max(0, len(lines)-room):]
 	for y, s := range lines {
 		mark, st := stateMark(s.state)
-		c.Put(1, 3+y, clock(s.ms), canvas.Fg(canvas.Dim))
+		c.Put(1, 3+y, view.Clock(s.ms), canvas.Fg(canvas.Dim))
 		c.Set(10, 3+y, mark, st)
 		x := c.Put(12, 3+y, text.Line(s.state), st) + 2
 		c.PutFit(x, 3+y, max(0, w-1-x), text.Line(s.reason), canvas.Fg(canvas.Text))

@@ -15,6 +15,7 @@ import (
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/view"
 )
 
 // evidenceScreen is a milestone's story on one seat: what was tried and what
@@ -83,7 +84,7 @@ func (s *evidenceScreen) gather() []trial {
 		}
 		note := ""
 		if sp.Count > 1 {
-			note = fmt.Sprintf("×%d %s", sp.Count, span(sp.LastMS-sp.SinceMS))
+			note = fmt.Sprintf("×%d %s", sp.Count, view.Span(sp.LastMS-sp.SinceMS))
 		}
 		out = append(out, trial{
 			ms: sp.SinceMS, shape: '✗', style: canvas.Fg(canvas.Bad), text: sp.Category + ": " + firstLine(sp.Detail),
@@ -172,11 +173,11 @@ func (s *evidenceScreen) drawTrials(c canvas.Canvas, r canvas.Rect, trials []tri
 	first := max(0, s.chosen-h+1)
 	for y := 0; y < h && first+y < len(trials); y++ {
 		t := trials[first+y]
-		in.Put(1, y, clock(t.ms), canvas.Fg(canvas.Dim))
+		in.Put(1, y, view.Clock(t.ms), canvas.Fg(canvas.Dim))
 		in.Set(9, y, t.shape, t.style.With(canvas.Bold))
 		note := t.note
 		if t.event < 0 {
-			note = span(s.now - min(s.now, t.ms))
+			note = view.Span(s.now - min(s.now, t.ms))
 		}
 		right := in.PutRight(w-1, y, w/2, note, canvas.Fg(canvas.Dim))
 		in.PutFit(11, y, right-12, t.text, t.style)
@@ -279,13 +280,13 @@ func (s *evidenceScreen) recordLines(t trial, record string, w int) []styledLine
 	if p.Source != "" || p.Category != "" {
 		add(dim, "category %s, charged to %s", cmp.Or(p.Category, "none"), cmp.Or(p.Source, "nobody"))
 	}
-	add(dim, "%s (%.12s), %s to %s", p.Verifier, p.SHA, clock(p.StartedMS), clock(p.EndedMS))
+	add(dim, "%s (%.12s), %s to %s", p.Verifier, p.SHA, view.Clock(p.StartedMS), view.Clock(p.EndedMS))
 	if p.Held != nil {
 		from := "the start"
 		if p.NotBefore != nil {
-			from = clock(*p.NotBefore)
+			from = view.Clock(*p.NotBefore)
 		}
-		add(dim, "became true after %s, seen true at %s", from, clock(*p.Held))
+		add(dim, "became true after %s, seen true at %s", from, view.Clock(*p.Held))
 	}
 	if len(p.Evidence) > 0 && string(p.Evidence) != "null" {
 		add(plain, "evidence %s", compactJSON(p.Evidence))
@@ -299,7 +300,7 @@ func (s *evidenceScreen) recordLines(t trial, record string, w int) []styledLine
 		if r.Error != "" || r.Refused != "" {
 			st = canvas.Fg(canvas.Bad)
 		}
-		add(st.With(canvas.Bold), "%s %s %s %s  %s", clock(r.AtMS), where, r.Call, r.Machine, span(r.TookMS))
+		add(st.With(canvas.Bold), "%s %s %s %s  %s", view.Clock(r.AtMS), where, r.Call, r.Machine, view.Span(r.TookMS))
 		add(plain, "→ %s", flat(r.Request))
 		add(plain, "← %s", flat(r.Response))
 		if r.Tries > 1 {

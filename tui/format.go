@@ -1,8 +1,8 @@
 package tui
 
 import (
-	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"refbox/engine/world"
@@ -10,35 +10,10 @@ import (
 	"refbox/tui/view"
 )
 
-// clock is an instant of the heat as mm:ss.t, or h:mm:ss from an hour on.
-func clock(ms uint64) string {
-	s := ms / 1000
-	if s >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-	}
-	return fmt.Sprintf("%02d:%02d.%d", s/60, s%60, ms/100%10)
-}
-
-// clockShort is clock without tenths.
+// clockShort is view.Clock without tenths.
 func clockShort(ms uint64) string {
-	s := ms / 1000
-	if s >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-	}
-	return fmt.Sprintf("%02d:%02d", s/60, s%60)
-}
-
-// span is a duration in the shortest form that says enough: 340ms, 4.1s, 2m05s.
-func span(ms uint64) string {
-	switch {
-	case ms < 1000:
-		return strconv.FormatUint(ms, 10) + "ms"
-	case ms < 60_000:
-		return fmt.Sprintf("%.1fs", float64(ms)/1000)
-	case ms < 3_600_000:
-		return fmt.Sprintf("%dm%02ds", ms/60_000, ms/1000%60)
-	}
-	return fmt.Sprintf("%dh%02dm", ms/3_600_000, ms/60_000%60)
+	short, _, _ := strings.Cut(view.Clock(ms), ".")
+	return short
 }
 
 // speedName is a playing speed as ×¼, ×1, ×16.

@@ -15,6 +15,7 @@ import (
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/topology"
+	"refbox/tui/view"
 )
 
 // heat is one recording and the playhead over it. The screens that show the
@@ -264,7 +265,7 @@ func (h *heat) status(c canvas.Canvas) {
 		state = state[:strings.IndexByte(state+" ", ' ')] // the sign alone
 	}
 	x := c.Put(0, 0, state, st)
-	at := clock(h.now)
+	at := view.Clock(h.now)
 	if h.manifest != nil && w >= 50 {
 		at += " / " + clockShort(h.limit())
 	}
@@ -281,7 +282,7 @@ func (h *heat) status(c canvas.Canvas) {
 	if badge != "" && text.Width(badge) <= w-x {
 		x = c.Put(x, 0, badge, badgeStyle) + 3
 	}
-	if seats := plural(len(h.world.Seats()), "seat"); x+text.Width(seats) <= w {
+	if seats := view.Plural(len(h.world.Seats()), "seat"); x+text.Width(seats) <= w {
 		c.Put(x, 0, seats, canvas.Fg(canvas.Dim))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"refbox/engine/text"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/view"
 )
 
 // integrityScreen lists what is wrong with the recording, and what was checked.
@@ -32,9 +33,9 @@ func (h *heat) badge() (short, long string, st canvas.Style) {
 	breaks := h.report.Breaks()
 	switch notes := len(h.report.Findings) - breaks; {
 	case breaks > 0:
-		return "✗", "✗ " + plural(breaks, "break"), canvas.Fg(canvas.Bad)
+		return "✗", "✗ " + view.Plural(breaks, "break"), canvas.Fg(canvas.Bad)
 	case notes > 0:
-		return "○", "○ " + plural(notes, "note"), canvas.Fg(canvas.Warn)
+		return "○", "○ " + view.Plural(notes, "note"), canvas.Fg(canvas.Warn)
 	}
 	return "", "", canvas.Style{}
 }
@@ -91,7 +92,7 @@ func (s *integrityScreen) summary() string {
 		checked = "read, not checked"
 	}
 	breaks := r.Breaks()
-	return fmt.Sprintf("%s, %s, %s, %s; %s", plural(r.Events, "event"), seal, plural(breaks, "break"), plural(len(r.Findings)-breaks, "note"), checked)
+	return fmt.Sprintf("%s, %s, %s, %s; %s", view.Plural(r.Events, "event"), seal, view.Plural(breaks, "break"), view.Plural(len(r.Findings)-breaks, "note"), checked)
 }
 
 // findings are the lines of the list, breaks first, made once per report.

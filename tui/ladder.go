@@ -7,6 +7,7 @@ import (
 	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // pointsOf are a rung's points; "" where they are not known: without a manifest
@@ -118,17 +119,17 @@ func (h *heat) rungDetail(r world.Rung, brief bool) string {
 	case r.State == world.RungFailing:
 		return fmt.Sprintf("×%d", m.Failures)
 	case r.State == world.RungVerifying:
-		return span(h.now - min(h.now, m.StartedMS))
+		return view.Span(h.now - min(h.now, m.StartedMS))
 	}
 	switch r.State {
 	case world.RungPassed:
-		return "passed " + clock(m.PassedMS) + tries
+		return "passed " + view.Clock(m.PassedMS) + tries
 	case world.RungRevoked:
 		return word
 	case world.RungFailing:
 		return fmt.Sprintf("%s ×%d: %s", word, m.Failures, firstLine(m.Failure.Detail))
 	case world.RungVerifying:
-		return "verifying " + span(h.now-min(h.now, m.StartedMS))
+		return "verifying " + view.Span(h.now-min(h.now, m.StartedMS))
 	}
 	return word
 }
@@ -165,19 +166,19 @@ func (h *heat) blocker(seat *world.Seat) (line, note string, st canvas.Style) {
 	over := h.world.Over()
 	switch {
 	case seat.Unavailable != nil:
-		return "unavailable: " + seat.Unavailable.Detail, clock(seat.Unavailable.MS), canvas.Fg(canvas.Bad)
+		return "unavailable: " + seat.Unavailable.Detail, view.Clock(seat.Unavailable.MS), canvas.Fg(canvas.Bad)
 	case seat.DurableAtMS != nil:
 		at := *seat.DurableAtMS
 		if seat.Durable != nil {
 			at = seat.Durable.At
 		}
-		return "durable", clock(at), canvas.Fg(canvas.Ok)
+		return "durable", view.Clock(at), canvas.Fg(canvas.Ok)
 	case len(attacks) > 0 && !over:
 		a := attacks[len(attacks)-1]
-		return "attack: " + a.Attack, span(h.now - min(h.now, a.StartMS)), canvas.Fg(canvas.Warn)
+		return "attack: " + a.Attack, view.Span(h.now - min(h.now, a.StartMS)), canvas.Fg(canvas.Warn)
 	case about.blocked:
 		b := about.blocker
-		note = span(b.For(h.world))
+		note = view.Span(b.For(h.world))
 		if b.Count > 1 {
 			note = fmt.Sprintf("×%d %s", b.Count, note)
 		}
@@ -188,7 +189,7 @@ func (h *heat) blocker(seat *world.Seat) (line, note string, st canvas.Style) {
 		case over && r.State != world.RungPassed:
 			return r.ID + ": not reached", "", canvas.Fg(canvas.Dim)
 		case r.State == world.RungVerifying && r.Milestone != nil:
-			return "verifying " + r.ID, span(h.now - min(h.now, r.Milestone.StartedMS)), canvas.Fg(canvas.Accent)
+			return "verifying " + r.ID, view.Span(h.now - min(h.now, r.Milestone.StartedMS)), canvas.Fg(canvas.Accent)
 		}
 	}
 	for _, r := range about.rungs {

@@ -7,6 +7,7 @@ import (
 	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // laneNameWidth bounds the names left of the lanes.
@@ -171,7 +172,7 @@ func (h *heat) drawAxis(c canvas.Canvas, left, right int, end uint64) {
 	}
 	// The playhead stands under the lanes' cells, which end at right.
 	x := min(left+column(h.now, end, right-left), left+lane-1)
-	label := " " + clock(h.now) + " "
+	label := " " + view.Clock(h.now) + " "
 	c.Set(x, 0, '▲', canvas.Fg(canvas.Focus).With(canvas.Bold))
 	if x+1+len(label) < stop {
 		c.Put(x+1, 0, label, canvas.Fg(canvas.Title))

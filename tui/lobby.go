@@ -129,18 +129,11 @@ func (l *lobby) status(c canvas.Canvas) {
 			n++
 		}
 	}
-	s := fmt.Sprintf("%s, %s", plural(len(l.lib.Arenas), "arena"), plural(n, "recording"))
+	s := fmt.Sprintf("%s, %s", view.Plural(len(l.lib.Arenas), "arena"), view.Plural(n, "recording"))
 	if l.loading {
 		s += ", reading …"
 	}
 	c.PutFit(0, 0, w, s, canvas.Fg(canvas.Dim))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (l *lobby) advance(time.Time) time.Duration { return 0 }
@@ -277,7 +270,7 @@ func (l *lobby) drawRow(c canvas.Canvas, y int, it item) {
 	w, _ := c.Size()
 	if it.pkg != nil {
 		m := it.pkg.Manifest
-		right := c.PutRight(w-1, y, 30, fmt.Sprintf("%s, %d points", plural(len(m.Territories), "seat"), m.Points()), canvas.Fg(canvas.Dim))
+		right := c.PutRight(w-1, y, 30, fmt.Sprintf("%s, %d points", view.Plural(len(m.Territories), "seat"), m.Points()), canvas.Fg(canvas.Dim))
 		x := c.PutFit(2, y, 24, m.Arena.ID, canvas.Fg(canvas.Text).With(canvas.Bold))
 		c.PutFit(x+2, y, right-x-3, m.Arena.DisplayName, canvas.Fg(canvas.Dim))
 		return
@@ -303,7 +296,7 @@ func verdict(r recording.Summary) string {
 	case r.Live:
 		return "● live"
 	case r.Winner != "":
-		return r.Winner + " " + clock(r.DurationMS)
+		return r.Winner + " " + view.Clock(r.DurationMS)
 	case len(r.DeadHeat) > 0:
 		return "dead heat"
 	case r.State == "finished":

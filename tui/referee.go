@@ -15,6 +15,7 @@ import (
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/view"
 )
 
 // deskScreen is the referee's desk: what may be done to the running heat, what
@@ -169,7 +170,7 @@ func (s *deskScreen) drawRuled(c canvas.Canvas) {
 		r := all[len(all)-y]
 		sign, st := r.sign()
 		c.Set(2, y, sign, st)
-		x := c.Put(4, y, clock(r.ms), canvas.Fg(canvas.Dim)) + 1
+		x := c.Put(4, y, view.Clock(r.ms), canvas.Fg(canvas.Dim)) + 1
 		c.PutFit(x, y, max(0, w-1-x), r.text, canvas.Fg(canvas.Text))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // remark is what a person said into the heat's log: an operator's note, or a
@@ -62,6 +63,6 @@ func (h *heat) drawRemark(c canvas.Canvas, all []remark) {
 		right = c.PutRight(w-1, 0, w/4, fmt.Sprintf("%d remarks", len(all)), canvas.Fg(canvas.Dim)) - 2
 	}
 	c.Set(0, 0, sign, st)
-	x := c.Put(2, 0, clock(r.ms), canvas.Fg(canvas.Dim)) + 1
+	x := c.Put(2, 0, view.Clock(r.ms), canvas.Fg(canvas.Dim)) + 1
 	c.PutFit(x, 0, max(0, right-x), r.text, canvas.Fg(canvas.Text))
 }

@@ -11,6 +11,7 @@ import (
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/view"
 )
 
 // seatPane is a part of the seat screen that can have the focus.
@@ -217,9 +218,9 @@ func (s *seatScreen) drawActionList(c canvas.Canvas, seat *world.Seat) {
 	a := actions.At(s.action - 1)
 	result, st := actionResult(a, s.now)
 	d.HLine(0, 0, w, '┄', canvas.Fg(canvas.Border))
-	head := fmt.Sprintf(" %s  %s  %s  %d bytes ", clock(a.StartMS), a.Channel, span(a.TookMS), a.Bytes)
+	head := fmt.Sprintf(" %s  %s  %s  %d bytes ", view.Clock(a.StartMS), a.Channel, view.Span(a.TookMS), a.Bytes)
 	if a.Channel == recording.ChannelTold {
-		head = fmt.Sprintf(" %s  %s  %d bytes ", clock(a.StartMS), span(a.TookMS), a.Bytes)
+		head = fmt.Sprintf(" %s  %s  %d bytes ", view.Clock(a.StartMS), view.Span(a.TookMS), a.Bytes)
 	}
 	if a.SelfReported {
 		head += " self-reported "
@@ -237,7 +238,7 @@ func (s *seatScreen) drawActionList(c canvas.Canvas, seat *world.Seat) {
 		y++
 	}
 	if left := y - detail.H; left > 0 {
-		d.PutRight(w-1, detail.H-1, 24, fmt.Sprintf(" %s more ↓ ", plural(left, "row")), canvas.Fg(canvas.Key))
+		d.PutRight(w-1, detail.H-1, 24, fmt.Sprintf(" %s more ↓ ", view.Plural(left, "row")), canvas.Fg(canvas.Key))
 	}
 	if a.Detail != "" {
 		d.PutFit(1, y, w-2, a.Detail, canvas.Fg(canvas.Warn))

@@ -9,6 +9,7 @@ import (
 	"refbox/engine/why"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // seatParts are the rows that a seat's pane gives to its parts, topmost first.
@@ -286,7 +287,7 @@ func oneCommand(s string) string {
 func actionResult(a world.Action, now uint64) (string, canvas.Style) {
 	switch {
 	case !a.Done:
-		return span(now-min(now, a.StartMS)) + " …", canvas.Fg(canvas.Accent)
+		return view.Span(now-min(now, a.StartMS)) + " …", canvas.Fg(canvas.Accent)
 	case toldFailed(a):
 		return "error ✗", canvas.Fg(canvas.Bad)
 	case a.Exit == nil:

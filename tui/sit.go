@@ -12,6 +12,7 @@ import (
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/view"
 )
 
 // sitScreen is a seat that whoever looks at it plays: first the brief, then a
@@ -253,7 +254,7 @@ func (s *sitScreen) verdict(seat *world.Seat) (string, canvas.Style) {
 	bad := canvas.Style{Fg: canvas.Warn, Attr: canvas.Bold | canvas.Reverse}
 	at := ""
 	if seat.Durable != nil {
-		at = " at " + clock(seat.Durable.At)
+		at = " at " + view.Clock(seat.Durable.At)
 	}
 	lost := ""
 	if seat.Unavailable != nil {
@@ -400,7 +401,7 @@ func (s *sitScreen) drawBrief(c canvas.Canvas, r canvas.Rect, seat *world.Seat) 
 		at.Put(2, y, l, st)
 	}
 	if more := len(lines) - s.first - s.rows; more > 0 {
-		at.PutRight(in.W-1, in.H-1, 24, fmt.Sprintf(" %s more ↓ ", plural(more, "line")), canvas.Fg(canvas.Key))
+		at.PutRight(in.W-1, in.H-1, 24, fmt.Sprintf(" %s more ↓ ", view.Plural(more, "line")), canvas.Fg(canvas.Key))
 	}
 	at.PutFit(2, in.H-1, in.W-28, "enter sits down at a terminal in your machine", canvas.Fg(canvas.Accent))
 }

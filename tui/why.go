@@ -10,6 +10,7 @@ import (
 	"refbox/engine/why"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/view"
 )
 
 // whyScreen explains a seat's outcome as of the playhead; enter opens the
@@ -98,7 +99,7 @@ func (s *whyScreen) drawLines(c canvas.Canvas, lines []why.Line) {
 		l := lines[i]
 		shape, st := whyMark(l.Kind)
 		from := y
-		c.Put(1, y, clock(l.MS), canvas.Fg(canvas.Dim))
+		c.Put(1, y, view.Clock(l.MS), canvas.Fg(canvas.Dim))
 		c.Set(10, y, shape, st.With(canvas.Bold))
 		for _, t := range text.Wrap(l.Text, room) {
 			c.Put(12, y, t, canvas.Fg(canvas.Text))

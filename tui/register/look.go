@@ -206,13 +206,6 @@ func below(c canvas.Canvas, r canvas.Rect, n int) {
 	}
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 func deref(s *string) string {
 	if s == nil {
 		return ""

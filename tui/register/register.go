@@ -98,8 +98,8 @@ func (s *Screen) Status(c canvas.Canvas) {
 	if n := size(s.r.assumed); n > 0 {
 		put(fmt.Sprintf("WHAT IF %d  ", n), loud)
 	}
-	put(fmt.Sprintf("✗ %s", plural(u.Gaps, "gap")), alarm)
-	put(fmt.Sprintf("  ○ %d accepted  · %s", u.Accepted, plural(u.Notes, "note")), plain)
+	put(fmt.Sprintf("✗ %s", view.Plural(u.Gaps, "gap")), alarm)
+	put(fmt.Sprintf("  ○ %d accepted  · %s", u.Accepted, view.Plural(u.Notes, "note")), plain)
 	n := u.CellsSurvivingCurrent
 	if s.posture == register.TargetPosture {
 		n = u.CellsSurvivingTarget

@@ -6,6 +6,7 @@ import (
 
 	"refbox/engine/register"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 const label = 12
@@ -66,11 +67,11 @@ func (p *page) drills(r *reading, list []register.Drill) {
 		segs := []seg{{fmt.Sprintf("%c %-8s", m.Shape, m.Word), m.Style}, {string(d.Date), plain}}
 		switch {
 		case age < 0:
-			segs = append(segs, seg{fmt.Sprintf(", in %s", plural(-age, "day")), dim})
+			segs = append(segs, seg{fmt.Sprintf(", in %s", view.Plural(-age, "day")), dim})
 		case age > most:
-			segs = append(segs, seg{fmt.Sprintf(", ✗ %s old, policy wants %d", plural(age, "day"), most), alarm})
+			segs = append(segs, seg{fmt.Sprintf(", ✗ %s old, policy wants %d", view.Plural(age, "day"), most), alarm})
 		default:
-			segs = append(segs, seg{fmt.Sprintf(", %s old", plural(age, "day")), dim})
+			segs = append(segs, seg{fmt.Sprintf(", %s old", view.Plural(age, "day")), dim})
 		}
 		if d.MeasuredMinutes != nil {
 			segs = append(segs, seg{", took " + register.Span(d.MeasuredMinutes), plain})
@@ -105,7 +106,7 @@ func (p *page) otherPlans(r *reading, s *register.Store) {
 		default:
 			age, most := l.DrainVerifiedOn.Days(r.now.On()), r.now.Document().Policy.DrillMaxAgeDays
 			m := meets(age <= most)
-			p.row(seg{fmt.Sprintf("%c ", m.Shape), m.Style}, seg{fmt.Sprintf("the drain was proven on %s, %s ago", *l.DrainVerifiedOn, plural(age, "day")), plain})
+			p.row(seg{fmt.Sprintf("%c ", m.Shape), m.Style}, seg{fmt.Sprintf("the drain was proven on %s, %s ago", *l.DrainVerifiedOn, view.Plural(age, "day")), plain})
 		}
 	}
 	if b := s.Rebuild; b != nil {

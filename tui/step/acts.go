@@ -297,7 +297,7 @@ func (s *Screen) heatHere(h view.Host) {
 		h.Say("where this record lies on the heat's clock is not known")
 	default:
 		s.seat.Seek(uint64(max(0, ms)))
-		h.Say("the heat is at " + clockText(ms))
+		h.Say("the heat is at " + view.Clock(ms))
 	}
 }
 

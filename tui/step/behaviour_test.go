@@ -309,7 +309,7 @@ func TestIntegrityPanel(t *testing.T) {
 	if len(found) == 0 || found[0].Step < 0 {
 		t.Fatalf("%+v", found)
 	}
-	x.shows(count(found[0].Offset))
+	x.shows(view.Count(found[0].Offset))
 	x.press("enter")
 	x.at(found[0].Step)
 	x.press("esc")

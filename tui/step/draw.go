@@ -10,6 +10,7 @@ import (
 	"refbox/engine/text"
 	"refbox/engine/transcript"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // patience is how long a frame waits for a page or titles that are nearly ready;
@@ -220,7 +221,7 @@ func (s *Screen) drawList(c canvas.Canvas, r canvas.Rect, t *track, lead, two bo
 			title += " leads"
 		}
 	}
-	note := plural(len(t.rows)-len(t.over), "step")
+	note := view.Plural(len(t.rows)-len(t.over), "step")
 	if !t.tr.Complete() {
 		note += " so far"
 	}
@@ -272,7 +273,7 @@ func (t *track) drawStep(c canvas.Canvas, y int, k columns, h transcript.Head) {
 	sg := signOf(h, kind)
 	c.PutRight(k.x.number+k.number, y, k.number, fmt.Sprint(h.Index), dim)
 	if k.clock > 0 && h.AtMS >= 0 {
-		c.PutRight(k.x.clock+k.clock, y, k.clock, clockText(h.AtMS+t.zero), dim)
+		c.PutRight(k.x.clock+k.clock, y, k.clock, view.Clock(h.AtMS+t.zero), dim)
 	}
 	st := sg.Style
 	if changed {
@@ -316,7 +317,7 @@ func (t *track) drawStep(c canvas.Canvas, y int, k columns, h transcript.Head) {
 	}
 	c.PutFit(x, y, k.title-(x-k.x.title), title, words)
 	if k.took > 0 {
-		c.PutRight(k.x.took+k.took, y, k.took, took(h.DurationMS), dim)
+		c.PutRight(k.x.took+k.took, y, k.took, view.Span(h.DurationMS), dim)
 	}
 	o := outcomeSign(h.Outcome)
 	c.Set(k.x.outcome, y, o.Shape, o.Style)
@@ -328,7 +329,7 @@ func drawMark(c canvas.Canvas, y int, k columns, m mark) {
 		st = canvas.Fg(canvas.Bad).With(canvas.Bold)
 	}
 	if k.clock > 0 {
-		c.PutRight(k.x.clock+k.clock, y, k.clock, clockText(m.ms), canvas.Fg(canvas.Dim))
+		c.PutRight(k.x.clock+k.clock, y, k.clock, view.Clock(m.ms), canvas.Fg(canvas.Dim))
 	}
 	c.Set(k.x.sign, y, m.shape, st)
 	w, _ := c.Size()
@@ -406,7 +407,7 @@ func (t *track) troubles() string {
 	if n == 0 {
 		return ""
 	}
-	return plural(n, "finding")
+	return view.Plural(n, "finding")
 }
 
 func (s *Screen) drawPage(c canvas.Canvas, r canvas.Rect, t *track, lead bool) {
@@ -421,7 +422,7 @@ func (s *Screen) drawPage(c canvas.Canvas, r canvas.Rect, t *track, lead bool) {
 		return
 	}
 	if v < 0 {
-		in := c.Sub(c.Frame(r, outline, "milestone", clockText(t.marks[-1-v].ms), line, words))
+		in := c.Sub(c.Frame(r, outline, "milestone", view.Clock(t.marks[-1-v].ms), line, words))
 		w, _ := in.Size()
 		for i, l := range text.Wrap(t.marks[-1-v].text, max(8, w-2)) {
 			in.Put(1, i, l, canvas.Fg(canvas.Text))
@@ -437,7 +438,7 @@ func (s *Screen) drawPage(c canvas.Canvas, r canvas.Rect, t *track, lead bool) {
 	if len(t.agents()) > 1 && t.lens < 0 {
 		title += " · " + t.agentName(h.Agent)
 	}
-	note := size(h.Length) + " at byte " + count(h.Offset)
+	note := size(h.Length) + " at byte " + view.Count(h.Offset)
 	if h.Length == 0 {
 		note = ""
 	}
@@ -466,7 +467,7 @@ func (s *Screen) drawPage(c canvas.Canvas, r canvas.Rect, t *track, lead bool) {
 		}
 	}
 	if more := len(p.rows) - rows - t.up; more > 0 {
-		c.PutRight(r.X+r.W-2, r.Y+r.H-1, 20, fmt.Sprintf(" %s more ↓ ", count(int64(more))), canvas.Fg(canvas.Key))
+		c.PutRight(r.X+r.W-2, r.Y+r.H-1, 20, fmt.Sprintf(" %s more ↓ ", view.Count(more)), canvas.Fg(canvas.Key))
 	}
 }
 

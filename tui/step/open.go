@@ -43,7 +43,7 @@ func Open(path, beside string, at int) (*Screen, error) {
 	if at >= 0 {
 		if n := first.tr.Len(); at >= n && first.tr.Complete() {
 			s.Close()
-			return nil, fmt.Errorf("%s has no step %d: %s, from 0", text.Line(path), at, plural(n, "step"))
+			return nil, fmt.Errorf("%s has no step %d: %s, from 0", text.Line(path), at, view.Plural(n, "step"))
 		}
 		first.goTo(at)
 	}

@@ -11,6 +11,7 @@ import (
 	"refbox/engine/text"
 	"refbox/engine/transcript"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // A part longer than this is folded, until it is opened.
@@ -99,16 +100,16 @@ func (p *pager) head() {
 	f := p.f
 	var words []string
 	if f.AtMS >= 0 {
-		at := "at " + clockText(f.AtMS+p.zero)
+		at := "at " + view.Clock(f.AtMS+p.zero)
 		if p.zero != 0 {
-			at += ", by its own clock " + clockText(f.AtMS)
+			at += ", by its own clock " + view.Clock(f.AtMS)
 		}
 		words = append(words, at)
 	}
 	if !f.Time.IsZero() {
 		words = append(words, f.Time.Format("2006-01-02 15:04:05")+" UTC")
 	}
-	if s := took(f.DurationMS); s != "" {
+	if s := view.Span(f.DurationMS); s != "" {
 		words = append(words, "took "+s)
 	}
 	if f.Model != "" {
@@ -131,7 +132,7 @@ func (p *pager) head() {
 		p.say(s, canvas.Fg(canvas.Warn))
 	}
 	if f.Usage != nil {
-		p.say("charged: "+usageLine(*f.Usage, count), dim)
+		p.say("charged: "+usageLine(*f.Usage, view.Count[int64]), dim)
 	}
 	if p.j.hasSubagent != "" {
 		p.say("▸ enter steps through "+p.j.hasSubagent, canvas.Fg(canvas.Key))
@@ -291,7 +292,7 @@ func (p *pager) folding(raw string, t transcript.Text) (shown, hidden string) {
 	shown = strings.TrimSuffix(strings.ToValidUTF8(shown, ""), "\n")
 	hidden = fmt.Sprintf("%s in all", size(t.Size()))
 	if lines := whole - strings.Count(shown, "\n") - 1; lines > 0 && !t.Cut() {
-		hidden = plural(lines, "line") + " more, " + hidden
+		hidden = view.Plural(lines, "line") + " more, " + hidden
 	}
 	return shown, hidden + ": enter opens"
 }
@@ -425,10 +426,10 @@ func plain(f *transcript.Full, private bool) string {
 		b.WriteString("  " + f.Tool)
 	}
 	if f.AtMS >= 0 {
-		b.WriteString("  at " + clockText(f.AtMS))
+		b.WriteString("  at " + view.Clock(f.AtMS))
 	}
 	if f.DurationMS >= 0 {
-		b.WriteString("  took " + took(f.DurationMS))
+		b.WriteString("  took " + view.Span(f.DurationMS))
 	}
 	if f.Outcome != transcript.NoOutcome {
 		b.WriteString("  " + f.Outcome.String())

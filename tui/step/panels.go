@@ -102,7 +102,7 @@ func (s *Screen) drawPanel(c canvas.Canvas, r canvas.Rect, t *track) {
 	switch s.panel {
 	case integrityPanel:
 		rep := t.integrity()
-		title, note = "integrity", plural(len(rep.Findings), "finding")
+		title, note = "integrity", view.Plural(len(rep.Findings), "finding")
 	case totalsPanel:
 		title = "tokens, cost, and what the record says of itself"
 	case filterPanel:
@@ -129,14 +129,14 @@ func (k *chooser) window(n, rows int) {
 func (s *Screen) drawIntegrity(c canvas.Canvas, t *track) {
 	w, h := c.Size()
 	rep := t.integrity()
-	read := fmt.Sprintf("read %s of %s, %s, %s", size(rep.Bytes), size(rep.Size), plural(rep.Records, "record"), plural(rep.Steps, "step"))
+	read := fmt.Sprintf("read %s of %s, %s, %s", size(rep.Bytes), size(rep.Size), view.Plural(rep.Records, "record"), view.Plural(rep.Steps, "step"))
 	if !rep.Complete {
 		read += ", more to come"
 	}
 	c.PutFit(1, 0, w-2, read, canvas.Fg(canvas.Text))
 	var kinds []string
 	for k, n := range rep.Counts {
-		kinds = append(kinds, fmt.Sprintf("%s %s", k, count(int64(n))))
+		kinds = append(kinds, fmt.Sprintf("%s %s", k, view.Count(n)))
 	}
 	slices.Sort(kinds)
 	if len(kinds) == 0 {
@@ -155,7 +155,7 @@ func (s *Screen) drawIntegrity(c canvas.Canvas, t *track) {
 			st, shape = canvas.Fg(canvas.Bad), '✗'
 		}
 		in.Set(1, y, shape, st)
-		in.PutRight(14, y, 11, count(f.Offset), canvas.Fg(canvas.Dim))
+		in.PutRight(14, y, 11, view.Count(f.Offset), canvas.Fg(canvas.Dim))
 		step := ""
 		if f.Step >= 0 {
 			step = fmt.Sprintf("#%d", f.Step)
@@ -171,9 +171,9 @@ func (s *Screen) drawIntegrity(c canvas.Canvas, t *track) {
 		f := found[s.chooser.at]
 		in := c.Sub(story)
 		in.HLine(0, 0, w, '┄', canvas.Fg(canvas.Border))
-		where := fmt.Sprintf("%s, byte %s", f.File, count(f.Offset))
+		where := fmt.Sprintf("%s, byte %s", f.File, view.Count(f.Offset))
 		if f.Line > 0 {
-			where = fmt.Sprintf("%s, line %s, byte %s", f.File, count(int64(f.Line)), count(f.Offset))
+			where = fmt.Sprintf("%s, line %s, byte %s", f.File, view.Count(f.Line), view.Count(f.Offset))
 		}
 		if f.Length > 0 {
 			where += ", " + size(f.Length)
@@ -206,15 +206,15 @@ func (s *Screen) drawTotals(c canvas.Canvas, t *track) {
 	}
 	total := t.tr.Totals()
 	p.say("the whole record", canvas.Fg(canvas.Title).With(canvas.Bold))
-	figure("input tokens", total.Input, count)
-	figure("  from a cache", total.CacheRead, count)
-	figure("  into a cache", total.CacheWrite, count)
-	figure("output tokens", total.Output, count)
-	figure("  reasoning", total.Reasoning, count)
+	figure("input tokens", total.Input, view.Count[int64])
+	figure("  from a cache", total.CacheRead, view.Count[int64])
+	figure("  into a cache", total.CacheWrite, view.Count[int64])
+	figure("output tokens", total.Output, view.Count[int64])
+	figure("  reasoning", total.Reasoning, view.Count[int64])
 	pair("counted by", total.Method)
 	figure("cost", total.CostMicroUSD, dollars)
 	pair("counted by", total.CostMethod)
-	pair("charges", count(int64(total.Charges)))
+	pair("charges", view.Count(total.Charges))
 	if total.Partial {
 		p.say("the record is not read to its end yet", canvas.Fg(canvas.Warn))
 	}
@@ -224,7 +224,7 @@ func (s *Screen) drawTotals(c canvas.Canvas, t *track) {
 	if i := t.stepAt(t.sel); i >= 0 {
 		p.gap()
 		p.say(fmt.Sprintf("up to step %d", i), canvas.Fg(canvas.Title).With(canvas.Bold))
-		p.say(firstOf(usageLine(t.tr.Spent(i), count), "nothing was charged"), canvas.Fg(canvas.Text))
+		p.say(firstOf(usageLine(t.tr.Spent(i), view.Count[int64]), "nothing was charged"), canvas.Fg(canvas.Text))
 	}
 	p.gap()
 	info := t.tr.Info()
@@ -382,7 +382,7 @@ func (s *Screen) drawFilter(c canvas.Canvas, t *track) {
 		}
 		c.PutFit(13, y, w-26, l.name, style)
 		if l.n >= 0 {
-			c.PutRight(w-2, y, 10, count(int64(l.n)), canvas.Fg(canvas.Dim))
+			c.PutRight(w-2, y, 10, view.Count(l.n), canvas.Fg(canvas.Dim))
 		}
 		if s.chooser.top+y == s.chooser.at {
 			selected(c, y, true)

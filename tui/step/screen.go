@@ -151,7 +151,7 @@ func (s *Screen) Status(c canvas.Canvas) {
 	if len(t.rows) > 0 {
 		x = c.Put(x, 0, at, canvas.Fg(canvas.Title).With(canvas.Bold)) + 1
 	}
-	x = c.Put(x, 0, "of "+plural(len(t.rows)-len(t.over), "step"), canvas.Fg(canvas.Dim)) + 2
+	x = c.Put(x, 0, "of "+view.Plural(len(t.rows)-len(t.over), "step"), canvas.Fg(canvas.Dim)) + 2
 	if !t.tr.Complete() {
 		r := t.tr.Integrity()
 		x = c.Put(x, 0, fmt.Sprintf("reading %d %%", 100*r.Bytes/max(1, r.Size)), canvas.Fg(canvas.Accent)) + 2

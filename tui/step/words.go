@@ -2,7 +2,6 @@ package step
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"refbox/engine/analysis"
@@ -100,34 +99,6 @@ func flagList(f transcript.Flags) string {
 	return strings.Join(out, ", ")
 }
 
-// clockText is an instant as mm:ss.t, or h:mm:ss from an hour on; it takes eight
-// cells for a hundred hours.
-func clockText(ms int64) string {
-	if ms < 0 {
-		return "−" + clockText(-ms)
-	}
-	s := ms / 1000
-	if s >= 3600 {
-		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-	}
-	return fmt.Sprintf("%02d:%02d.%d", s/60, s%60, ms/100%10)
-}
-
-// took is a duration in the shortest form that says enough.
-func took(ms int64) string {
-	switch {
-	case ms < 0:
-		return ""
-	case ms < 1000:
-		return strconv.FormatInt(ms, 10) + "ms"
-	case ms < 60_000:
-		return fmt.Sprintf("%.1fs", float64(ms)/1000)
-	case ms < 3_600_000:
-		return fmt.Sprintf("%dm%02ds", ms/60_000, ms/1000%60)
-	}
-	return fmt.Sprintf("%dh%02dm", ms/3_600_000, ms/60_000%60)
-}
-
 // size is a number of bytes.
 func size(n int64) string {
 	switch {
@@ -141,24 +112,11 @@ func size(n int64) string {
 	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
 }
 
-// count is a number with its thousands apart.
-func count(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	from := 1
-	if n < 0 {
-		from = 2
-	}
-	for i := len(s) - 3; i >= from; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // short is a number of tokens in a few cells.
 func short(n int64) string {
 	switch {
 	case n < 10_000:
-		return count(n)
+		return view.Count(n)
 	case n < 1000_000:
 		return fmt.Sprintf("%.1fk", float64(n)/1e3)
 	}
@@ -193,11 +151,4 @@ func usageLine(u transcript.Usage, number func(int64) string) string {
 		out = append(out, dollars(*u.CostMicroUSD))
 	}
 	return strings.Join(out, " ")
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return count(int64(n)) + " " + word + "s"
 }
