@@ -356,7 +356,11 @@ func (r *reducer) apply(line []byte) {
 	case "milestone_revoked":
 		t, m := r.territory(e), r.milestone(e)
 		if m["passed"] == true {
-			t["milestone_points"] = sum(t["milestone_points"], "-"+fmt.Sprint(m["points"]))
+			left := sum(t["milestone_points"], "-"+fmt.Sprint(m["points"]))
+			if strings.HasPrefix(left.String(), "-") { // points are unsigned: passed again with more, they are not below none
+				left = num(0)
+			}
+			t["milestone_points"] = left
 		}
 		m["evaluating"], m["passed"], m["evidence"] = false, false, nil
 	case "durable_deployment_completed":
