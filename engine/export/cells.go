@@ -14,14 +14,6 @@ import (
 
 func outcomeWord(o world.Outcome) string { return strings.ReplaceAll(string(o), "_", " ") }
 
-// exactly is a clock to the millisecond.
-func exactly(ms uint64) string {
-	if ms >= 3_600_000 {
-		return fmt.Sprintf("%d:%02d:%02d.%03d", ms/3_600_000, ms/60_000%60, ms/1000%60, ms%1000)
-	}
-	return fmt.Sprintf("%02d:%02d.%03d", ms/60_000, ms/1000%60, ms%1000)
-}
-
 func seconds(ms uint64) string { return fmt.Sprintf("%.2f s", float64(ms)/1000) }
 
 // cell is text on one line, cut to what a cell of a table holds.

@@ -227,9 +227,9 @@ func (r *reporter) standing(st world.Standing) standing {
 		out.Passed += fmt.Sprintf(" / %d", len(r.m.Milestones()))
 	}
 	if d := st.Durable; d != nil {
-		out.Durable = exactly(d.At)
+		out.Durable = playback.Exact(d.At)
 		if d.NotBefore != nil {
-			out.Durable = exactly(*d.NotBefore) + " – " + exactly(d.At)
+			out.Durable = playback.Exact(*d.NotBefore) + " – " + playback.Exact(d.At)
 		}
 	}
 	if c := s.CanaryResult; c != nil {
@@ -376,16 +376,16 @@ func (r *reporter) rung(x world.Rung) rung {
 	file, sha := "", ""
 	switch {
 	case m.Passed:
-		out.At = exactly(m.PassedMS)
+		out.At = playback.Exact(m.PassedMS)
 		if m.HeldAt != nil && m.NotBefore != nil {
-			out.Bounds = "became true between " + exactly(*m.NotBefore) + " and " + exactly(*m.HeldAt)
+			out.Bounds = "became true between " + playback.Exact(*m.NotBefore) + " and " + playback.Exact(*m.HeldAt)
 		}
 		if r.shown++; len(m.Evidence) > 0 && r.shown <= maxEvidence {
 			out.Evidence = excerpt(indented(m.Evidence))
 		}
 		file, sha = m.Record, m.RecordSHA
 	case m.Failing:
-		out.At = exactly(m.Failure.MS)
+		out.At = playback.Exact(m.Failure.MS)
 		out.Bounds = cell(m.Failure.Category + ": " + m.Failure.Detail)
 		file, sha = m.Failure.Record, m.Failure.RecordSHA
 	}
@@ -436,7 +436,7 @@ func (r *reporter) records(file string) (out []record, more int, note string) {
 			witness += "; root could forge: " + x.Forgeable
 		}
 		out = append(out, record{
-			At: exactly(x.AtMS), Call: cell(strings.TrimSpace(x.Call + " " + x.Machine)), Request: cell(compact(x.Request)), Response: cell(compact(x.Response)),
+			At: playback.Exact(x.AtMS), Call: cell(strings.TrimSpace(x.Call + " " + x.Machine)), Request: cell(compact(x.Request)), Response: cell(compact(x.Response)),
 			Witness: cell(witness), Verdict: cell(cmp.Or(x.Refused, x.Error)),
 		})
 	}

@@ -85,7 +85,7 @@ func newTimeline(w *world.World, standings []world.Standing) timeline {
 		t.Ticks = append(t.Ticks, tick{x(ms), t.Base, t.Base + 5, playback.Format(ms)})
 	}
 	if w.FinishedMS != nil {
-		t.Finish = &mark{Kind: "finish", X: x(*w.FinishedMS), Title: "the heat ended at " + exactly(*w.FinishedMS)}
+		t.Finish = &mark{Kind: "finish", X: x(*w.FinishedMS), Title: "the heat ended at " + playback.Exact(*w.FinishedMS)}
 	}
 	t.About = fmt.Sprintf("Time line of %d seats over %s", len(t.Lanes), playback.Format(w.ElapsedMS))
 	return t
@@ -96,7 +96,7 @@ func (l *lane) fill(s *world.Seat, x func(uint64) int, end uint64) {
 		if len(l.Marks) >= maxMarks {
 			return
 		}
-		m := mark{Kind: kind, X: x(ms), Y: l.Y, Title: cell(exactly(ms) + " " + fmt.Sprintf(format, args...))}
+		m := mark{Kind: kind, X: x(ms), Y: l.Y, Title: cell(playback.Exact(ms) + " " + fmt.Sprintf(format, args...))}
 		m.Shape = shape(kind, m.X, m.Y)
 		l.Marks = append(l.Marks, m)
 	}
@@ -106,14 +106,14 @@ func (l *lane) fill(s *world.Seat, x func(uint64) int, end uint64) {
 			until = end
 		}
 		if from, to := x(f.SinceMS), x(until); to > from && len(l.Runs) < maxMarks {
-			l.Runs = append(l.Runs, run{from, to, cell(fmt.Sprintf("%s %s ×%d: %s", exactly(f.SinceMS), f.Milestone, f.Count, f.Detail))})
+			l.Runs = append(l.Runs, run{from, to, cell(fmt.Sprintf("%s %s ×%d: %s", playback.Exact(f.SinceMS), f.Milestone, f.Count, f.Detail))})
 		}
 	}
 	for _, c := range s.CanarySpans.All() {
 		if c.Outcome == "acknowledged" && len(l.Served) < maxMarks {
 			from := x(c.FromMS)
 			l.Served = append(l.Served, stretch{from, max(x(c.UptoMS), from+1), l.Y + servedBelow,
-				cell(fmt.Sprintf("%d writes acknowledged from %s to %s", c.Writes, exactly(c.FromMS), exactly(c.UptoMS)))})
+				cell(fmt.Sprintf("%d writes acknowledged from %s to %s", c.Writes, playback.Exact(c.FromMS), playback.Exact(c.UptoMS)))})
 		}
 	}
 	for _, a := range s.Attacks.All() {

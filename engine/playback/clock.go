@@ -65,6 +65,9 @@ func plain(s string) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
+// Exact writes a clock to the millisecond: 00:31.402, from an hour on 1:02:03.402.
+func Exact(ms uint64) string { return fmt.Sprintf("%s%02d", Format(ms), ms%100) }
+
 // Format writes a clock as 00:31.4, from an hour on as 1:02:03.4; tenths are cut,
 // not rounded, so that a clock never shows what has not come.
 func Format(ms uint64) string {

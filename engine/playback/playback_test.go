@@ -220,6 +220,14 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+func TestExact(t *testing.T) {
+	for ms, want := range map[uint64]string{0: "00:00.000", 31_402: "00:31.402", 31_449: "00:31.449", 59_999: "00:59.999", 3_599_999: "59:59.999", 3_723_070: "1:02:03.070"} {
+		if got := Exact(ms); got != want {
+			t.Errorf("Exact(%d) = %s, want %s", ms, got, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("12m30s", uint64(5))
 	f.Fuzz(func(t *testing.T, s string, end uint64) {

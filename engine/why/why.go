@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"refbox/engine/arena"
+	"refbox/engine/playback"
 	"refbox/engine/world"
 )
 
@@ -166,11 +167,6 @@ func (e *Explanation) addNo(ms uint64, k Kind, format string, a ...any) {
 	e.add(ms, -1, k, "", format, a...)
 }
 
-// instant is a clock to the millisecond: what ranks seats is told exactly.
-func instant(ms uint64) string {
-	return fmt.Sprintf("%02d:%02d.%03d", ms/60_000, ms/1000%60, ms%1000)
-}
-
 // headline is the outcome in one sentence.
 func headline(w *world.World, m *arena.Manifest, s *world.Seat, o world.Outcome) string {
 	points := fmt.Sprintf("%d points", s.Points)
@@ -238,7 +234,7 @@ func blocked(w *world.World, m *arena.Manifest, s *world.Seat) string {
 func failed(sp world.Span) string {
 	what := fmt.Sprintf("%s failed (%s): %s", sp.Milestone, sp.Category, brief(sp.Detail))
 	if sp.Count > 1 {
-		what += fmt.Sprintf(", %d times from %s to %s", sp.Count, instant(sp.SinceMS), instant(sp.LastMS))
+		what += fmt.Sprintf(", %d times from %s to %s", sp.Count, playback.Exact(sp.SinceMS), playback.Exact(sp.LastMS))
 	}
 	if sp.Source != "" {
 		what += ", charged to " + sp.Source
@@ -247,15 +243,15 @@ func failed(sp world.Span) string {
 }
 
 func durable(s *world.Seat) string {
-	t := "durable at " + instant(*s.DurableAtMS)
+	t := "durable at " + playback.Exact(*s.DurableAtMS)
 	if d := s.Durable; d != nil {
 		if d.NotBefore != nil {
-			t = fmt.Sprintf("durable between %s and %s", instant(*d.NotBefore), instant(d.At))
+			t = fmt.Sprintf("durable between %s and %s", playback.Exact(*d.NotBefore), playback.Exact(d.At))
 		} else {
-			t = "durable at " + instant(d.At)
+			t = "durable at " + playback.Exact(d.At)
 		}
 		if d.At != *s.DurableAtMS {
-			t += fmt.Sprintf(" (verdict at %s)", instant(*s.DurableAtMS))
+			t += fmt.Sprintf(" (verdict at %s)", playback.Exact(*s.DurableAtMS))
 		}
 	}
 	if s.AttackMS > 0 {
@@ -276,9 +272,9 @@ func bounds(m *world.Milestone) string {
 	case m.HeldAt == nil:
 		return ""
 	case m.NotBefore == nil, *m.NotBefore == *m.HeldAt:
-		return ", seen to hold at " + instant(*m.HeldAt)
+		return ", seen to hold at " + playback.Exact(*m.HeldAt)
 	}
-	return fmt.Sprintf(", became true between %s and %s", instant(*m.NotBefore), instant(*m.HeldAt))
+	return fmt.Sprintf(", became true between %s and %s", playback.Exact(*m.NotBefore), playback.Exact(*m.HeldAt))
 }
 
 func undone(a world.Attack) string {
