@@ -2,8 +2,6 @@ package season
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -111,6 +109,5 @@ func Digest(draw []byte) (string, error) {
 	if err := json.Compact(&b, draw); err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(b.Bytes())
-	return hex.EncodeToString(sum[:]), nil
+	return hexSum(b.Bytes()), nil
 }

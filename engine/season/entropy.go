@@ -56,8 +56,8 @@ func Commit(seasonID, week, contributor, nonce string) string {
 // the bytes that it stands for (seasons reference, section 1.11).
 func CommitSeed(seed string) string { return hexSum(strings.TrimSpace(seed)) }
 
-func hexSum(s string) string {
-	sum := sha256.Sum256([]byte(s))
+func hexSum[T string | []byte](text T) string {
+	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 

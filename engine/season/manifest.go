@@ -2,8 +2,6 @@ package season
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,8 +93,7 @@ func ReadManifest(file string) (*Manifest, error) {
 		}
 		return nil, fmt.Errorf("%s: %s", file, text.Line(err.Error()))
 	}
-	sum := sha256.Sum256(data)
-	m := &Manifest{File: file, SHA256: hex.EncodeToString(sum[:]), ID: f.Season.ID, DisplayName: text.Line(f.Season.DisplayName)}
+	m := &Manifest{File: file, SHA256: hexSum(data), ID: f.Season.ID, DisplayName: text.Line(f.Season.DisplayName)}
 	var faults []error
 	fault := func(format string, a ...any) {
 		faults = append(faults, fmt.Errorf("%s: "+format, append([]any{file}, a...)...))
@@ -251,8 +248,7 @@ func readPool(file, provider string) (fleet []Entrant, sha string, err error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("model pool: %w", err)
 	}
-	sum := sha256.Sum256(data)
-	sha = hex.EncodeToString(sum[:])
+	sha = hexSum(data)
 	var f poolFile
 	if err := json.Unmarshal(data, &f); err != nil {
 		return nil, sha, fmt.Errorf("model pool %s: %s", file, text.Line(err.Error()))
