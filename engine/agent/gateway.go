@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"refbox/engine/internal/pause"
 	"refbox/vm"
 )
 
@@ -251,7 +252,7 @@ func (g *Gateway) accept() {
 			}
 			// Out of descriptors, most likely: what frees them is not in our
 			// hands, so try again soon.
-			if pause(g.ctx, 50*time.Millisecond) != nil {
+			if !pause.For(g.ctx, 50*time.Millisecond) {
 				return
 			}
 			continue
@@ -392,16 +393,4 @@ func (g *Gateway) nextSession() uint64 {
 	defer g.mu.Unlock()
 	g.sessions++
 	return g.sessions
-}
-
-// pause waits, or returns ctx's error.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

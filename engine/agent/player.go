@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"refbox/engine/internal/pause"
 )
 
 // startTime is for how long a scripted player tries to have a command started,
@@ -35,7 +37,7 @@ func (p scriptPlayer) Play(ctx context.Context, seat Seat, report Report) Result
 	}
 	for _, b := range p.s.Blocks {
 		at := fmt.Sprintf("%s:%d", p.s.File, b.Line)
-		if b.Pause > 0 && pause(ctx, b.Pause) != nil {
+		if b.Pause > 0 && !pause.For(ctx, b.Pause) {
 			return end(CutStatus(ctx), "cut while pausing before %s", at)
 		}
 		if b.Note != "" {
@@ -127,7 +129,7 @@ func (h *hands) block(ctx context.Context, b Block) (int, error) {
 				return exit, nil
 			}
 		}
-		if pause(over, b.Repeat.Every) != nil {
+		if !pause.For(over, b.Repeat.Every) {
 			return exit, err
 		}
 	}
@@ -146,7 +148,7 @@ func (h *hands) run(ctx context.Context, user, text string) (int, error) {
 		if ctx.Err() != nil {
 			return Lost, ctx.Err()
 		}
-		if isAuth(err) || pause(start, 500*time.Millisecond) != nil {
+		if isAuth(err) || !pause.For(start, 500*time.Millisecond) {
 			return Lost, err
 		}
 	}

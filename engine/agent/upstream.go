@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"refbox/engine/internal/pause"
 )
 
 const (
@@ -80,7 +82,7 @@ func (u *upstream) channel(ctx context.Context, kind string, extra []byte) (ssh.
 				return nil, nil, nil, fmt.Errorf("machine %s ends every connection: %w", u.machine, err)
 			}
 		case kind == "session" && l.full():
-		case kind == "session" && refusals < refusalTries && pause(ctx, 50*time.Millisecond) == nil:
+		case kind == "session" && refusals < refusalTries && pause.For(ctx, 50*time.Millisecond):
 			refusals++ // a server may count sessions that have just ended
 		default:
 			l.release()
@@ -162,7 +164,7 @@ func (u *upstream) dial() {
 	stop()
 	cancel()
 	if err != nil {
-		pause(u.g.ctx, 200*time.Millisecond)
+		pause.For(u.g.ctx, 200*time.Millisecond)
 	}
 	u.mu.Lock()
 	u.dialing, u.last = false, err
@@ -212,7 +214,7 @@ func (l *link) watch() {
 	ctx, cancel := context.WithCancel(u.g.ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for pause(ctx, keepaliveTime) == nil {
+		for pause.For(ctx, keepaliveTime) {
 			fresh := u.g.hold.after(staleTime, func() { l.setStale(true) })
 			_, _, err := l.client.SendRequest("keepalive@openssh.com", true, nil)
 			fresh()

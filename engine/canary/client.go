@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"refbox/engine/internal/pause"
 )
 
 // Record is an id and a value, both URL-safe.
@@ -230,7 +232,7 @@ func (c *Client) sweep(ctx context.Context, patience time.Duration, order []uint
 		wg.Go(func() {
 			for n, ok := take(); ok; n, ok = take() {
 				a := c.look(ctx, c.cfg.Record(n))
-				for a == None && pause(ctx, lookAgain) {
+				for a == None && pause.For(ctx, lookAgain) {
 					a = c.look(ctx, c.cfg.Record(n))
 				}
 				if a == None {
@@ -245,15 +247,4 @@ func (c *Client) sweep(ctx context.Context, patience time.Duration, order []uint
 	}
 	wg.Wait()
 	return found
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

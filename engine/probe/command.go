@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"refbox/engine/internal/pause"
 )
 
 // command is a verifier that is an executable of the arena's package (recordings
@@ -90,7 +92,7 @@ func (c *command) run(ctx context.Context, a *Attempt, dir string) (json.RawMess
 		}
 		// A child of another goroutine may hold the file open for writing for an
 		// instant, between its fork and its exec.
-		if !errors.Is(err, syscall.ETXTBSY) || try == 10 || !pause(ctx, 10*time.Millisecond) {
+		if !errors.Is(err, syscall.ETXTBSY) || try == 10 || !pause.For(ctx, 10*time.Millisecond) {
 			break
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"go.starlark.net/starlarkstruct"
 	"go.starlark.net/syntax"
 
+	"refbox/engine/internal/pause"
 	"refbox/vm"
 )
 
@@ -354,7 +355,7 @@ func eventually(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw
 		if !errors.As(err, &f) || f.Category == Broken || !time.Now().Before(deadline) {
 			return nil, err
 		}
-		if !pause(r.ctx, max(time.Duration(every), 10*time.Millisecond)) {
+		if !pause.For(r.ctx, max(time.Duration(every), 10*time.Millisecond)) {
 			return nil, r.ctx.Err()
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"refbox/engine/internal/pause"
 	"refbox/engine/text"
 	"refbox/vm"
 )
@@ -220,7 +221,7 @@ func (s *Seat) call(ctx context.Context, r Record, m vm.Machine, do func(context
 		if err == nil || try == len(backoff) || !(errors.Is(err, vm.ErrTransport) || errors.Is(err, vm.ErrGuestLost)) {
 			break
 		}
-		if !pause(ctx, backoff[try]) {
+		if !pause.For(ctx, backoff[try]) {
 			err = ctx.Err()
 			break
 		}
@@ -240,17 +241,6 @@ func (s *Seat) call(ctx context.Context, r Record, m vm.Machine, do func(context
 
 // backoff are the pauses between tries of one call.
 var backoff = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 600 * time.Millisecond}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // classify gives an error of a call its category. A context that has ended is
 // left as it is: whoever set it knows what it means.

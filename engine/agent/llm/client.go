@@ -17,6 +17,7 @@ import (
 	openai "github.com/sashabaranov/go-openai"
 
 	"refbox/engine/agent"
+	"refbox/engine/internal/pause"
 )
 
 // answer is one answer of the model.
@@ -157,11 +158,7 @@ func (g *play) ask(ctx context.Context) (*answer, *fault) {
 		d := min(longestWait, wait+time.Duration(rand.Int64N(int64(wait)/4+1)))
 		d = min(longestWait, max(d, bad.after))
 		wait = min(longestWait, 2*wait)
-		t := time.NewTimer(d)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !pause.For(ctx, d) {
 			return nil, &fault{}
 		}
 	}
