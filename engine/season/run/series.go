@@ -2,10 +2,8 @@ package run
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -70,7 +68,7 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 		return nil, err
 	}
 	defer s.close()
-	was, err := readSeries(s.path(seriesFile))
+	was, err := kept(s.path(seriesFile), decoded[series.Series])
 	if err != nil {
 		return nil, err
 	}
@@ -121,21 +119,6 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 		}
 	}
 	return &out, nil
-}
-
-func readSeries(path string) (*series.Series, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	s := new(series.Series)
-	if err := json.Unmarshal(data, s); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return s, nil
 }
 
 func recordedKey(dir string) (string, error) {

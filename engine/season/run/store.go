@@ -119,18 +119,28 @@ func journalFile(round, heat int) string { return season.HeatName(round, heat) +
 
 // journal reads a heat's attempts so far; nil when there are none.
 func (s *store) journal(round, heat int) (*season.Heat, error) {
-	data, err := os.ReadFile(s.path(journalFile(round, heat)))
+	return kept(s.path(journalFile(round, heat)), decoded[season.Heat])
+}
+
+// kept reads a file of an earlier run; nil when there is none.
+func kept[T any](path string, read func(data []byte) (*T, error)) (*T, error) {
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	h := new(season.Heat)
-	if err := json.Unmarshal(data, h); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.path(journalFile(round, heat)), err)
+	v, err := read(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return h, nil
+	return v, nil
+}
+
+func decoded[T any](data []byte) (*T, error) {
+	v := new(T)
+	return v, json.Unmarshal(data, v)
 }
 
 func (s *store) putJournal(round int, h *season.Heat) error {
@@ -197,18 +207,10 @@ func (s *store) interrupted(name string) int {
 
 // week reads the checkpoint; nil when there is none.
 func (s *store) week() (*season.Week, error) {
-	data, err := os.ReadFile(s.path(weekFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	w, _, err := season.ReadWeek(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.path(weekFile), err)
-	}
-	return w, nil
+	return kept(s.path(weekFile), func(data []byte) (*season.Week, error) {
+		w, _, err := season.ReadWeek(data)
+		return w, err
+	})
 }
 
 // Create writes a draw and its secret into a new folder. It refuses one that
