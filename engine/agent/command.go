@@ -18,6 +18,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"refbox/internal/child"
 )
 
 // Command is a player that is a program on this host: a CLI agent, a script, or
@@ -293,7 +295,6 @@ type program struct {
 func (b *bench) start(path string, args []string, t io.Writer) (*program, error) {
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Env = b.dir, b.env
-	cmd.SysProcAttr = ownGroup()
 	p := &program{token: b.token, exited: make(chan struct{})}
 	var theirs []*os.File
 	defer func() {
@@ -332,7 +333,7 @@ func (b *bench) start(path string, args []string, t io.Writer) (*program, error)
 		})
 	}
 	cmd.Stdout, cmd.Stderr = theirs[0], theirs[1]
-	if err := startOwned(cmd, func() {
+	if err := child.Start(cmd, func() {
 		p.state = cmd.ProcessState
 		close(p.exited)
 	}); err != nil {

@@ -3,37 +3,11 @@ package agent
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 )
-
-// ownGroup makes a process the leader of a session and a group of its own that
-// dies with us.
-func ownGroup() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-}
-
-// startOwned starts cmd, waits for it, and calls ended. The kernel kills the
-// process when the thread that forked it ends, so that thread is kept for as
-// long.
-func startOwned(cmd *exec.Cmd, ended func()) error {
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ended is in its state
-			ended()
-		}
-	}()
-	return <-started
-}
 
 // askGroup asks a process group to end.
 func askGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGTERM) }

@@ -2,23 +2,7 @@
 
 package agent
 
-import (
-	"os/exec"
-	"syscall"
-)
-
-func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
-
-func startOwned(cmd *exec.Cmd, ended func()) error {
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	go func() {
-		_ = cmd.Wait() // how it ended is in its state
-		ended()
-	}()
-	return nil
-}
+import "syscall"
 
 func askGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGTERM) }
 

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"refbox/internal/child"
 )
 
 // unprivilegedID is the user and group that QEMU runs as when refbox runs as
@@ -31,9 +32,8 @@ type process struct {
 // spawn starts binary with args on a new pty, handing files over as descriptors
 // 3 and up. It takes ownership of nothing.
 //
-// The process dies with ours: the kernel kills it when the thread that forked
-// it ends, so that thread is kept for as long as the process lives; and should
-// that fail, losing its controlling terminal hangs it up.
+// The process dies with ours (package child); and should that fail, losing its
+// controlling terminal hangs it up.
 func spawn(binary string, args []string, files []*os.File) (*process, error) {
 	ours, theirs, err := openPTY()
 	if err != nil {
@@ -48,24 +48,14 @@ func spawn(binary string, args []string, files []*os.File) (*process, error) {
 	cmd.ExtraFiles = files
 	cmd.WaitDelay = time.Second // for the copying of stderr, once the process is gone
 	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Setsid: true, Setctty: true,
-		Pdeathsig:  syscall.SIGKILL,
+		Setctty:    true,
 		Credential: credential(),
 	}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err != nil {
-			return
-		}
-		_ = cmd.Wait() // how it ended is in ProcessState
+	err = child.Start(cmd, func() {
 		p.state = cmd.ProcessState
 		close(p.exited)
-	}()
-	if err := <-started; err != nil {
+	})
+	if err != nil {
 		ours.Close()
 		return nil, fmt.Errorf("starting %s: %w", binary, err)
 	}
