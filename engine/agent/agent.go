@@ -272,7 +272,8 @@ type silent struct{}
 func (silent) Usage(Usage) {}
 func (silent) Note(string) {}
 
-// resultFile is result.json (recordings reference, section 6.3).
+// resultFile is result.json as a program writes it (recordings reference, section
+// 6.3).
 type resultFile struct {
 	SchemaVersion int     `json:"schema_version"`
 	Agent         string  `json:"agent"`
@@ -281,16 +282,21 @@ type resultFile struct {
 	Summary       string  `json:"summary"`
 	Usage         Usage   `json:"usage"`
 	Transcript    *string `json:"transcript"`
-	Notes         []note  `json:"notes,omitempty"` // ours: what the player said of itself
+}
+
+// ourResult is result.json as we write it.
+type ourResult struct {
+	resultFile
+	Notes []note `json:"notes,omitempty"` // what the player said of itself
 }
 
 // writeResult writes result.json into dir, through a temporary file and a
 // rename.
 func writeResult(dir string, seat Seat, r Result, notes []note) error {
-	f := resultFile{
+	f := ourResult{resultFile{
 		SchemaVersion: 1, Agent: seat.Agent, Territory: seat.Territory,
-		Status: r.Status, Summary: clean(r.Summary, summaryLimit), Usage: r.Usage, Notes: notes,
-	}
+		Status: r.Status, Summary: clean(r.Summary, summaryLimit), Usage: r.Usage,
+	}, notes}
 	if r.Transcript != "" {
 		f.Transcript = &r.Transcript
 	}

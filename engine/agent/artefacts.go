@@ -235,15 +235,7 @@ func exitWords(state *os.ProcessState) string {
 // readResult reads result.json: unknown keys, another identity or an unknown
 // status make it unusable.
 func (b *bench) readResult(data []byte) (Result, error) {
-	var f struct {
-		SchemaVersion int     `json:"schema_version"`
-		Agent         string  `json:"agent"`
-		Territory     string  `json:"territory"`
-		Status        Status  `json:"status"`
-		Summary       string  `json:"summary"`
-		Usage         Usage   `json:"usage"`
-		Transcript    *string `json:"transcript"`
-	}
+	var f resultFile
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&f); err != nil {
