@@ -190,83 +190,95 @@ func dialSoon(t *testing.T, socket string, served <-chan error) Desk {
 	}
 }
 
-func TestBothWaysBehaveTheSame(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T, d *desk) Desk{
-		"in process": func(_ *testing.T, d *desk) Desk { return d },
-		"socket":     func(t *testing.T, d *desk) Desk { c, _ := serveDesk(t, d); return c },
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := &desk{}
-			c := open(t, d)
-			ctx := t.Context()
-			if err := c.Note(ctx, "ann", "line\n\x1b[31m \"two\" ü"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Attach(ctx, "ann", "nowhere", "host"); err == nil || err.Error() != `no running seat is called "nowhere"` {
-				t.Fatalf("attach to nothing: %v", err)
-			}
-			console, err := c.Attach(ctx, "ann", "one", "host")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if l, ok := LoginAt(console); !ok || l.User != "root" || l.Password != "sesame" {
-				t.Fatalf("the login is %q, %q", l.User, l.Password)
-			}
-			for _, typed := range []string{"ls\r", strings.Repeat("x", 300_000), "\x00\xff"} {
-				var typing sync.WaitGroup
-				typing.Go(func() {
-					if _, err := console.Write([]byte(typed)); err != nil {
-						t.Error(err)
-					}
-				})
-				got := make([]byte, len(typed))
-				if _, err := io.ReadFull(console, got); err != nil || string(got) != string(upper([]byte(typed))) {
-					t.Fatalf("typed %d bytes, got %.20q, %v", len(typed), got, err)
-				}
-				typing.Wait()
-			}
-			if err := console.Close(); err != nil {
-				t.Fatal(err)
-			}
-			// Detached is recorded when Close returns.
-			want := `note "ann" "line\n\x1b[31m \"two\" ü"|attach ann one host|detach`
-			if got := d.said(); got != want {
-				t.Fatalf("\n%s\n%s", got, want)
-			}
-			if console, err = c.Attach(ctx, "bob", "one", "host"); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := console.Write([]byte("halt")); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := console.Read(make([]byte, 10)); !errors.Is(err, io.EOF) {
-				t.Fatalf("the machine ended, and reading gives %v", err)
-			}
-			console.Close()
-			if err := c.End(ctx, "ann", "enough"); err != nil {
-				t.Fatal(err)
-			}
-			if got := d.said(); !strings.HasSuffix(got, `|attach bob one host|detach|end "ann" "enough"`) {
-				t.Fatal(got)
-			}
-			d.calls = nil
-			for _, r := range []Ruling{
-				{Action: Pause, Reason: "a\n\x1b[31m ü"}, {Action: Extend, By: 90 * time.Second, Reason: "b"}, {Action: Unavailable, Territory: "one", Reason: "c"},
-				{Action: Revoke, Territory: "one", Milestone: "m", Reason: "d"}, {Action: AddNote, Reason: "e"}, {Action: EndHeat, Reason: "f"},
-			} {
-				if err := Do(ctx, c, "ann", r); err != nil {
-					t.Errorf("%s: %v", r.Action, err)
-				}
-			}
-			if err := c.Rule(ctx, "bob", Ruling{Action: Resume, Reason: "x"}); err == nil || err.Error() != "the heat is not paused" {
-				t.Errorf("a refused ruling: %v", err)
-			}
-			want = `pause "ann" / 0s "a\n\x1b[31m ü"|extend "ann" / 1m30s "b"|unavailable "ann" one/ 0s "c"|revoke "ann" one/m 0s "d"|note "ann" "e"|end "ann" "f"`
-			if got := d.said(); got != want {
-				t.Errorf("\n%s\n%s", got, want)
+// bothWays tests a desk in this process, and one over a socket.
+func bothWays(t *testing.T, test func(t *testing.T, d *desk, c Desk)) {
+	t.Run("in process", func(t *testing.T) { d := &desk{}; test(t, d, d) })
+	t.Run("socket", func(t *testing.T) {
+		d := &desk{}
+		c, _ := serveDesk(t, d)
+		test(t, d, c)
+	})
+}
+
+// types types texts of all lengths, each followed by then, and reads what the
+// machine prints of both.
+func types(t *testing.T, console io.ReadWriter, more string, then func() error) {
+	t.Helper()
+	for _, typed := range []string{"ls\r", strings.Repeat("x", 300_000), "\x00\xff"} {
+		var typing sync.WaitGroup
+		typing.Go(func() {
+			n, err := console.Write([]byte(typed))
+			if err = errors.Join(err, then()); n != len(typed) || err != nil {
+				t.Error(n, err)
 			}
 		})
+		want := string(upper([]byte(typed))) + more
+		got := make([]byte, len(want))
+		if _, err := io.ReadFull(console, got); err != nil || string(got) != want {
+			t.Fatalf("typed %d bytes, got %.20q, %v", len(typed), got, err)
+		}
+		typing.Wait()
 	}
+}
+
+func TestBothWaysBehaveTheSame(t *testing.T) {
+	bothWays(t, func(t *testing.T, d *desk, c Desk) {
+		ctx := t.Context()
+		if err := c.Note(ctx, "ann", "line\n\x1b[31m \"two\" ü"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Attach(ctx, "ann", "nowhere", "host"); err == nil || err.Error() != `no running seat is called "nowhere"` {
+			t.Fatalf("attach to nothing: %v", err)
+		}
+		console, err := c.Attach(ctx, "ann", "one", "host")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l, ok := LoginAt(console); !ok || l.User != "root" || l.Password != "sesame" {
+			t.Fatalf("the login is %q, %q", l.User, l.Password)
+		}
+		types(t, console, "", func() error { return nil })
+		if err := console.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// Detached is recorded when Close returns.
+		want := `note "ann" "line\n\x1b[31m \"two\" ü"|attach ann one host|detach`
+		if got := d.said(); got != want {
+			t.Fatalf("\n%s\n%s", got, want)
+		}
+		if console, err = c.Attach(ctx, "bob", "one", "host"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := console.Write([]byte("halt")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := console.Read(make([]byte, 10)); !errors.Is(err, io.EOF) {
+			t.Fatalf("the machine ended, and reading gives %v", err)
+		}
+		console.Close()
+		if err := c.End(ctx, "ann", "enough"); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.said(); !strings.HasSuffix(got, `|attach bob one host|detach|end "ann" "enough"`) {
+			t.Fatal(got)
+		}
+		d.calls = nil
+		for _, r := range []Ruling{
+			{Action: Pause, Reason: "a\n\x1b[31m ü"}, {Action: Extend, By: 90 * time.Second, Reason: "b"}, {Action: Unavailable, Territory: "one", Reason: "c"},
+			{Action: Revoke, Territory: "one", Milestone: "m", Reason: "d"}, {Action: AddNote, Reason: "e"}, {Action: EndHeat, Reason: "f"},
+		} {
+			if err := Do(ctx, c, "ann", r); err != nil {
+				t.Errorf("%s: %v", r.Action, err)
+			}
+		}
+		if err := c.Rule(ctx, "bob", Ruling{Action: Resume, Reason: "x"}); err == nil || err.Error() != "the heat is not paused" {
+			t.Errorf("a refused ruling: %v", err)
+		}
+		want = `pause "ann" / 0s "a\n\x1b[31m ü"|extend "ann" / 1m30s "b"|unavailable "ann" one/ 0s "c"|revoke "ann" one/m 0s "d"|note "ann" "e"|end "ann" "f"`
+		if got := d.said(); got != want {
+			t.Errorf("\n%s\n%s", got, want)
+		}
+	})
 }
 
 func TestRulingsThatLackSomething(t *testing.T) {

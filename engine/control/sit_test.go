@@ -8,61 +8,38 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
 func TestSittingIsTheSameBothWays(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T, d *desk) Desk{
-		"in process": func(_ *testing.T, d *desk) Desk { return d },
-		"socket":     func(t *testing.T, d *desk) Desk { c, _ := serveDesk(t, d); return c },
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := &desk{}
-			c := open(t, d)
-			if _, err := c.Sit(t.Context(), "ann", "nowhere", "", Size{80, 24}); err == nil || err.Error() != `no running seat is called "nowhere"` {
-				t.Fatalf("sit nowhere: %v", err)
-			}
-			seat, err := c.Sit(t.Context(), "ann", "one", "db", Size{100, 30})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, typed := range []string{"ls\r", strings.Repeat("x", 300_000), "\x00\xff"} {
-				var typing sync.WaitGroup
-				typing.Go(func() {
-					n, err := seat.Write([]byte(typed))
-					err2 := seat.Resize(Size{132, 43})
-					if n != len(typed) || err != nil || err2 != nil {
-						t.Error(n, err, err2)
-					}
-				})
-				want := string(upper([]byte(typed))) + "<132x43>"
-				got := make([]byte, len(want))
-				if _, err := io.ReadFull(seat, got); err != nil || string(got) != want {
-					t.Fatalf("typed %d bytes, got %.20q, %v", len(typed), got, err)
-				}
-				typing.Wait()
-			}
-			if err := seat.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if got, want := d.said(), "sit ann one db {100 30}|rise"; got != want {
-				t.Errorf("%s, not %s", got, want)
-			}
-			if seat, err = c.Sit(t.Context(), "ann", "one", "", Size{80, 24}); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := seat.Write([]byte("halt")); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := seat.Read(make([]byte, 10)); !errors.Is(err, io.EOF) {
-				t.Errorf("the session ended, and reading gives %v", err)
-			}
-			seat.Close()
-		})
-	}
+	bothWays(t, func(t *testing.T, d *desk, c Desk) {
+		if _, err := c.Sit(t.Context(), "ann", "nowhere", "", Size{80, 24}); err == nil || err.Error() != `no running seat is called "nowhere"` {
+			t.Fatalf("sit nowhere: %v", err)
+		}
+		seat, err := c.Sit(t.Context(), "ann", "one", "db", Size{100, 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		types(t, seat, "<132x43>", func() error { return seat.Resize(Size{132, 43}) })
+		if err := seat.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := d.said(), "sit ann one db {100 30}|rise"; got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+		if seat, err = c.Sit(t.Context(), "ann", "one", "", Size{80, 24}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := seat.Write([]byte("halt")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := seat.Read(make([]byte, 10)); !errors.Is(err, io.EOF) {
+			t.Errorf("the session ended, and reading gives %v", err)
+		}
+		seat.Close()
+	})
 }
 
 // A person who gives up waiting for a machine that starts is not waited for.

@@ -2,7 +2,6 @@ package disk
 
 import (
 	"bufio"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,7 +26,7 @@ func TestCutImage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			image, socket := filepath.Join(dir, "image"), filepath.Join(dir, "s")
+			image := filepath.Join(dir, "image")
 			tool := func(args ...string) string {
 				t.Helper()
 				out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
@@ -39,17 +38,7 @@ func TestCutImage(t *testing.T) {
 			tool("qemu-img", "create", "-q", "-f", "qcow2", image, "64M")
 			d, err := Open(image, 80<<20)
 			must(t, err)
-			l, err := net.Listen("unix", socket)
-			must(t, err)
-			defer l.Close()
-			served := make(chan error, 1)
-			go func() {
-				c, err := l.Accept()
-				if err == nil {
-					err = d.Serve(c)
-				}
-				served <- err
-			}()
+			socket, served := serveSocket(t, d)
 			cmd := exec.Command("qemu-io", "-t", "writeback", "--image-opts", "driver=qcow2,file.driver=nbd,file.server.type=unix,file.server.path="+socket,
 				"-c", "write -P 1 0 2M", "-c", "flush", "-c", "write -P 2 1M 1M", "-c", "write -P 3 8M 1M", "-c", "sleep 60000")
 			tty, err := pty.Start(cmd) // into a pipe it would say nothing before its end

@@ -56,6 +56,24 @@ func serve(t testing.TB, d *Disk) *client {
 	return c
 }
 
+// serveSocket serves the first client that comes; served receives how that ended.
+func serveSocket(t *testing.T, d *Disk) (socket string, served <-chan error) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	ended := make(chan error, 1)
+	go func() {
+		c, err := l.Accept()
+		if err == nil {
+			err = d.Serve(c)
+		}
+		ended <- err
+	}()
+	return socket, ended
+}
+
 func read(r io.Reader, b []byte) error { _, err := io.ReadFull(r, b); return err }
 
 func must(t testing.TB, err error) {
@@ -226,18 +244,7 @@ func TestQEMU(t *testing.T) {
 		t.Skip("this host lacks qemu-io (package qemu-utils)")
 	}
 	d, name := newDisk(t, 1<<20)
-	socket := filepath.Join(t.TempDir(), "s")
-	l, err := net.Listen("unix", socket)
-	must(t, err)
-	defer l.Close()
-	served := make(chan error, 1)
-	go func() {
-		c, err := l.Accept()
-		if err == nil {
-			err = d.Serve(c)
-		}
-		served <- err
-	}()
+	socket, served := serveSocket(t, d)
 	out, err := exec.Command(tool, "-f", "raw", "nbd+unix:///?socket="+socket,
 		"-c", "write -P 7 4096 8192", "-c", "flush", "-c", "write -z 4096 4096", "-c", "discard 0 4096", "-c", "read -P 0 4096 4096", "-c", "read -P 7 8192 4096").CombinedOutput()
 	if err != nil || bytes.Contains(out, []byte("failed")) {
