@@ -16,6 +16,7 @@ import (
 	"refbox/engine/playback"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
+	"refbox/tui/viewtest"
 )
 
 // folded is the fold of a recording's first n events, made here.
@@ -141,7 +142,7 @@ func TestPrompt(t *testing.T) {
 		d.press("7")
 	}
 	d.press("8")
-	fits(t, d.m.View(), 120, 34)
+	viewtest.Fits(t, d.m.View(), 120, 34)
 	d.shows("78")
 }
 
@@ -382,14 +383,14 @@ func TestResizeStorm(t *testing.T) {
 			for w := range 41 {
 				for h := range 13 {
 					d.send(tea.WindowSizeMsg{Width: w, Height: h})
-					fits(t, d.m.View(), w, h)
+					viewtest.Fits(t, d.m.View(), w, h)
 				}
 			}
 			r := rand.New(rand.NewPCG(3, uint64(len(o.name))))
 			for range 60 {
 				w, h := 40+r.IntN(260), 12+r.IntN(80)
 				d.send(tea.WindowSizeMsg{Width: w, Height: h})
-				fits(t, d.m.View(), w, h)
+				viewtest.Fits(t, d.m.View(), w, h)
 			}
 			// After the storm the frame is the one of a calm start.
 			d.send(tea.WindowSizeMsg{Width: 120, Height: 34})
@@ -406,7 +407,7 @@ func TestResizeStorm(t *testing.T) {
 			for h := range 13 {
 				d.send(tea.WindowSizeMsg{Width: w, Height: h})
 				d.press("j", "k")
-				fits(t, d.m.View(), w, h)
+				viewtest.Fits(t, d.m.View(), w, h)
 			}
 		}
 	})
@@ -460,61 +461,31 @@ func TestAnyNumberOfSeats(t *testing.T) {
 			d.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 			for range n + 1 {
 				d.press("tab")
-				fits(t, d.m.View(), size[0], size[1])
+				viewtest.Fits(t, d.m.View(), size[0], size[1])
 				if n > 0 {
 					d.shows(fmt.Sprintf("▸seat-%02d", d.heat().seat))
 				}
 			}
 			d.press("enter")
-			fits(t, d.m.View(), size[0], size[1])
+			viewtest.Fits(t, d.m.View(), size[0], size[1])
 			d.press("esc", "w")
-			fits(t, d.m.View(), size[0], size[1])
+			viewtest.Fits(t, d.m.View(), size[0], size[1])
 			d.press("esc", "9")
-			fits(t, d.m.View(), size[0], size[1])
+			viewtest.Fits(t, d.m.View(), size[0], size[1])
 		}
 	}
-}
-
-// sharedRecordings are the folders of the test data that lives beside the
-// repository, or in REFBOX_DATA. (engine's helper for it is internal to engine.)
-func sharedRecordings(t *testing.T) []string {
-	t.Helper()
-	data := os.Getenv("REFBOX_DATA")
-	if data == "" {
-		data = filepath.Join("..", "..", "shared")
-	}
-	logs, err := filepath.Glob(filepath.Join(data, "recordings", "*", "events.jsonl"))
-	if err != nil || len(logs) == 0 {
-		t.Skipf("no recordings below %s: set REFBOX_DATA, or put the shared folder beside the repository", data)
-	}
-	for i := range logs {
-		logs[i] = filepath.Dir(logs[i])
-	}
-	return logs
 }
 
 // Every recording that there is opens, plays, steps and fits.
-// sharedRecording is one of them.
-func sharedRecording(t *testing.T, name string) string {
-	t.Helper()
-	for _, dir := range sharedRecordings(t) {
-		if filepath.Base(dir) == name {
-			return dir
-		}
-	}
-	t.Skip("needs the recording " + name + " among the shared test data (REFBOX_DATA)")
-	return ""
-}
-
 func TestAllRecordings(t *testing.T) {
-	for _, dir := range sharedRecordings(t) {
+	for _, dir := range viewtest.Recordings(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			d := replayOf(t, dir, 120, 34, plainOutput())
 			for _, keys := range []string{". . . ] } 2", ": 5 0 % enter", "enter tab k tab tab enter esc esc", "w j j enter tab j esc esc", "i j pgdown i", "G", "enter enter esc esc", "?"} {
 				d.press(strings.Fields(keys)...)
 				for _, size := range [][2]int{{80, 24}, {200, 60}, {120, 34}} {
 					d.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-					fits(t, d.m.View(), size[0], size[1])
+					viewtest.Fits(t, d.m.View(), size[0], size[1])
 				}
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"refbox/engine/event"
+	"refbox/tui/viewtest"
 )
 
 // canaryHeat is a heat with a canary: the first seat serves from 5 s on with a cut, and
@@ -43,8 +44,8 @@ func TestGoldenCanary(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				d := replayOf(t, dir, w, h, plainOutput())
 				keys(d)
-				fits(t, d.m.View(), w, h)
-				golden(t, name, d.m.View())
+				viewtest.Fits(t, d.m.View(), w, h)
+				viewtest.Golden(t, name, d.m.View())
 			})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"refbox/tui/canvas"
+	"refbox/tui/viewtest"
 )
 
 // A conquest's lanes show where a seat was not well, its pane how it came there.
@@ -60,9 +61,9 @@ func TestConquest(t *testing.T) {
 		d.shows("00:04.0  ◐ degraded  502")
 		d.shows("00:06.0  ✗ eliminated  not healthy for 2 s")
 		d.shows("story")
-		fits(t, d.m.View(), 120, 34)
+		viewtest.Fits(t, d.m.View(), 120, 34)
 		if o.Profile == canvas.Plain {
-			golden(t, "conquest-120x34", d.m.View())
+			viewtest.Golden(t, "conquest-120x34", d.m.View())
 		}
 	}
 }

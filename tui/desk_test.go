@@ -15,6 +15,7 @@ import (
 
 	"refbox/engine/control"
 	"refbox/engine/event"
+	"refbox/tui/viewtest"
 )
 
 // fakeDesk notes what it is asked for. Its consoles remember what was typed.
@@ -220,7 +221,7 @@ func TestConsole(t *testing.T) {
 	}
 	d.shows("ctrl-] detach  login root  password sesame-1  every key")
 	d.shows("┏ console · failover-two ━")
-	fits(t, d.m.View(), 120, 34)
+	viewtest.Fits(t, d.m.View(), 120, 34)
 	c := desk.console(0)
 	// Keys go to the guest, in their order and none to the screen.
 	d.press("q", "ctrl+c", "?", ":", "1", "esc", "tab", "up", "alt+b", "backspace", "enter")

@@ -15,6 +15,7 @@ import (
 	"refbox/engine/recording"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/viewtest"
 )
 
 // driver runs a model without a terminal and with a clock that only a test moves.
@@ -137,25 +138,10 @@ func (d *driver) until(what string, ok func() bool) {
 	}
 }
 
-// keyOf is a key as Bubble Tea names it.
-func keyOf(name string) tea.KeyMsg {
-	alt := strings.HasPrefix(name, "alt+")
-	name = strings.TrimPrefix(name, "alt+")
-	for k := tea.KeyType(-100); k < 200; k++ {
-		if k != tea.KeyRunes && k.String() != "" && k.String() == name && k != tea.KeySpace {
-			return tea.KeyMsg{Type: k, Alt: alt}
-		}
-	}
-	if name == " " {
-		return tea.KeyMsg{Type: tea.KeySpace, Runes: []rune{' '}, Alt: alt}
-	}
-	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(name), Alt: alt}
-}
-
 // press sends keys, one by one.
 func (d *driver) press(keys ...string) {
 	for _, k := range keys {
-		d.send(keyOf(k))
+		d.send(viewtest.Key(k))
 	}
 }
 

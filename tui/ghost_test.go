@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"refbox/engine/recording"
+	"refbox/tui/viewtest"
 )
 
 // raceOf shows a recording with another behind it, paused at the start.
@@ -42,16 +43,16 @@ func TestGhostLanes(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 34}, {200, 60}} {
 		d := raceOf(t, this, x.dir, size[0], size[1])
 		d.goTo("end")
-		fits(t, d.m.View(), size[0], size[1])
-		golden(t, fmt.Sprintf("ghost-%dx%d", size[0], size[1]), d.m.View())
+		viewtest.Fits(t, d.m.View(), size[0], size[1])
+		viewtest.Golden(t, fmt.Sprintf("ghost-%dx%d", size[0], size[1]), d.m.View())
 		// The last milestone: 9.0 s here, 12.5 s there, which has not come by 9 s.
 		d.lacks("−3.5")
 		d.shows("+0.0")
 		d.press("enter")
-		fits(t, d.m.View(), size[0], size[1])
+		viewtest.Fits(t, d.m.View(), size[0], size[1])
 		d.shows("+0.0")
 		d.press("esc", "w")
-		fits(t, d.m.View(), size[0], size[1])
+		viewtest.Fits(t, d.m.View(), size[0], size[1])
 	}
 	// The other way round the splits are against this side.
 	d := raceOf(t, x.dir, this, 120, 34)
@@ -62,12 +63,12 @@ func TestGhostLanes(t *testing.T) {
 }
 
 func TestGhostOfEveryRecording(t *testing.T) {
-	dirs := sharedRecordings(t)
+	dirs := viewtest.Recordings(t)
 	for i, dir := range dirs {
 		d := raceOf(t, dir, dirs[(i+3)%len(dirs)], 100, 30)
 		for _, at := range []string{"0", "50%", "end"} {
 			d.goTo(at)
-			fits(t, d.m.View(), 100, 30)
+			viewtest.Fits(t, d.m.View(), 100, 30)
 			if !strings.Contains(d.text(), "/ ") && len(d.heat().world.Seats()) > 0 {
 				t.Fatalf("no ghost:\n%s", d.text())
 			}

@@ -2,60 +2,18 @@ package tui
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/charmbracelet/x/ansi"
-
 	"refbox/engine/arena"
 	"refbox/engine/event"
 	"refbox/engine/recording"
 	"refbox/tui/canvas"
+	"refbox/tui/viewtest"
 )
-
-var update = flag.Bool("update", false, "write the golden frames anew")
-
-// testdata is where the golden frames are, wherever a test goes.
-var testdata, _ = filepath.Abs("testdata")
-
-// golden compares a frame with testdata/name.txt. The escape character is written
-// as ␛, so that the files are text.
-func golden(t *testing.T, name, frame string) {
-	t.Helper()
-	path := filepath.Join(testdata, name+".txt")
-	got := strings.ReplaceAll(frame, "\x1b", "␛") + "\n"
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; go test ./tui -update makes it", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test ./tui -update accepts it):\n--- want\n%s--- got\n%s", path, want, got)
-	}
-}
-
-// fits fails unless the frame has h rows of at most w columns.
-func fits(t testing.TB, frame string, w, h int) {
-	t.Helper()
-	rows := strings.Split(frame, "\n")
-	if len(rows) > max(h, 1) {
-		t.Fatalf("%d rows on %d×%d", len(rows), w, h)
-	}
-	for _, r := range rows {
-		if n := ansi.StringWidth(r); n > w {
-			t.Fatalf("a row of %d cells on %d×%d: %q", n, w, h, r)
-		}
-	}
-}
 
 // demoShelf offers one recording.
 type demoShelf struct{ dir string }
@@ -106,16 +64,16 @@ func TestGoldenFrames(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				d := replayOf(t, dir, w, h, plainOutput())
 				tour.keys(d)
-				fits(t, d.m.View(), w, h)
-				golden(t, name, d.m.View())
+				viewtest.Fits(t, d.m.View(), w, h)
+				viewtest.Golden(t, name, d.m.View())
 			})
 		}
 		name := fmt.Sprintf("lobby-%dx%d", w, h)
 		t.Run(name, func(t *testing.T) {
 			d := lobbyOf(t, w, h, plainOutput(), dir)
 			d.press("j")
-			fits(t, d.m.View(), w, h)
-			golden(t, name, d.m.View())
+			viewtest.Fits(t, d.m.View(), w, h)
+			viewtest.Golden(t, name, d.m.View())
 		})
 	}
 }
@@ -127,8 +85,8 @@ func TestGoldenMono(t *testing.T) {
 		t.Run(tour.name, func(t *testing.T) {
 			d := replayOf(t, dir, 80, 24, canvas.Output{Profile: canvas.Mono, Theme: canvas.Dark()})
 			tour.keys(d)
-			fits(t, d.m.View(), 80, 24)
-			golden(t, "mono-"+tour.name, d.m.View())
+			viewtest.Fits(t, d.m.View(), 80, 24)
+			viewtest.Golden(t, "mono-"+tour.name, d.m.View())
 		})
 	}
 }
@@ -148,8 +106,8 @@ func TestGoldenLook(t *testing.T) {
 			d := replayOf(t, dir, 80, 24, tc.o)
 			d.goTo("7s")
 			frame := d.m.View()
-			fits(t, frame, 80, 24)
-			golden(t, "look-"+tc.name, frame)
+			viewtest.Fits(t, frame, 80, 24)
+			viewtest.Golden(t, "look-"+tc.name, frame)
 		})
 	}
 }
@@ -157,12 +115,12 @@ func TestGoldenLook(t *testing.T) {
 func TestGoldenSmall(t *testing.T) {
 	dir := demoHeat(t)
 	d := replayOf(t, dir, 20, 5, plainOutput())
-	fits(t, d.m.View(), 20, 5)
-	golden(t, "small-20x5", d.m.View())
+	viewtest.Fits(t, d.m.View(), 20, 5)
+	viewtest.Golden(t, "small-20x5", d.m.View())
 	d = replayOf(t, dir, 40, 12, plainOutput())
 	d.goTo("7s")
-	fits(t, d.m.View(), 40, 12)
-	golden(t, "small-40x12", d.m.View())
+	viewtest.Fits(t, d.m.View(), 40, 12)
+	viewtest.Golden(t, "small-40x12", d.m.View())
 }
 
 // The overview of what the reference recorded: no topology, no actions, no
@@ -170,7 +128,7 @@ func TestGoldenSmall(t *testing.T) {
 func TestGoldenBare(t *testing.T) {
 	x := startTape(t, demoArena())
 	d := watchOf(t, x.dir, 80, 24, plainOutput(), Desk{})
-	golden(t, "bare-80x24", d.m.View())
+	viewtest.Golden(t, "bare-80x24", d.m.View())
 
 	dir := demoHeat(t)
 	foreign := filepath.Join(t.TempDir(), "foreign")
@@ -186,7 +144,7 @@ func TestGoldenBare(t *testing.T) {
 	}
 	d = replayOf(t, foreign, 120, 34, plainOutput())
 	d.goTo("7s")
-	golden(t, "foreign-120x34", d.m.View())
+	viewtest.Golden(t, "foreign-120x34", d.m.View())
 }
 
 // A live heat, and the question before it is left.
@@ -197,18 +155,18 @@ func TestGoldenLive(t *testing.T) {
 	x.add(7200, event.ConsoleAttached{Territory: demoSeats[1], Machine: "main", Author: "ann"})
 	t.Chdir(filepath.Dir(x.dir)) // the question names the folder
 	d := watchOf(t, filepath.Base(x.dir), 80, 24, plainOutput(), Desk{Desk: &fakeDesk{}, Author: "ann", Owned: true})
-	fits(t, d.m.View(), 80, 24)
-	golden(t, "live-80x24", d.m.View())
+	viewtest.Fits(t, d.m.View(), 80, 24)
+	viewtest.Golden(t, "live-80x24", d.m.View())
 	d.press("q")
-	fits(t, d.m.View(), 80, 24)
-	golden(t, "leave-80x24", d.m.View())
+	viewtest.Fits(t, d.m.View(), 80, 24)
+	viewtest.Golden(t, "leave-80x24", d.m.View())
 	d.press("esc", "c")
 	d.until("attached", func() bool { return d.heat().attached != nil })
-	fits(t, d.m.View(), 80, 24)
-	golden(t, "attached-80x24", d.m.View())
+	viewtest.Fits(t, d.m.View(), 80, 24)
+	viewtest.Golden(t, "attached-80x24", d.m.View())
 	d.press("ctrl+]", ":")
-	fits(t, d.m.View(), 80, 24)
-	golden(t, "prompt-80x24", d.m.View())
+	viewtest.Fits(t, d.m.View(), 80, 24)
+	viewtest.Golden(t, "prompt-80x24", d.m.View())
 }
 
 // A folder whose name is longer than the screen is wide: the command to watch it
@@ -225,7 +183,7 @@ func TestLongPathIsCopied(t *testing.T) {
 	}
 	d := watchOf(t, long, 80, 24, plainOutput(), Desk{Desk: &fakeDesk{}, Author: "ann", Owned: true})
 	d.press("q")
-	fits(t, d.m.View(), 80, 24)
+	viewtest.Fits(t, d.m.View(), 80, 24)
 	if !strings.Contains(strings.ReplaceAll(d.text(), "\n", ""), "refbox watch "+long) {
 		t.Fatalf("the command is broken:\n%s", d.text())
 	}

@@ -9,14 +9,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"unicode"
 
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/x/ansi"
 
 	"refbox/engine/event"
 	"refbox/engine/text"
 	"refbox/tui/canvas"
+	"refbox/tui/viewtest"
 )
 
 func decode64(t *testing.T, s string) string {
@@ -28,50 +27,15 @@ func decode64(t *testing.T, s string) string {
 	return string(b)
 }
 
-// hostile would drive, deceive or break a terminal in every way that we know of.
-const hostile = "A\x1b[2J\x1b[31mB\x1b]0;owned\x07\x1b]52;c;cHduZWQ=\x07\x1bPq#0\x1b\\\x9b2J\x9d0;x\x9c" +
-	"\x00\x07\x08\x7f\u202eevil\u2066\u200b\ufeff\xff\xfe\xc3\r\n\t\u0301\u0301\u0301\u0301👩‍👩‍👧🏽⚠️\U000E0041\x0e\x1b(0\x1b[?1049h\x1b[6n界Z"
-
-// onlySGR fails unless the frame holds printable text, line ends and SGR.
-func onlySGR(t *testing.T, where, frame string) {
-	t.Helper()
-	var state byte
-	after := "" // what came before
-	p := ansi.NewParser()
-	for rest := frame; rest != ""; {
-		seq, width, n, next := ansi.DecodeSequence(rest, state, p)
-		switch {
-		case seq == "\n":
-		case strings.HasPrefix(seq, "\x1b["):
-			if ansi.Cmd(p.Command()).Final() != 'm' || ansi.Cmd(p.Command()).Prefix() != 0 {
-				t.Fatalf("%s: a sequence that is not ours: %q", where, seq)
-			}
-		case width == 0 && after != "" && after[0] >= ' ' && strings.TrimLeftFunc(seq, func(r rune) bool { return unicode.Is(unicode.Mn, r) }) == "":
-			// Marks stand on the letter before them, which the parser gives by itself
-			// when it is ASCII.
-		case width == 0:
-			t.Fatalf("%s: %q (of no width)", where, seq)
-		case strings.ContainsAny(seq, "\u202e\u2066\u200b\ufeff\u200d\ufe0f\U000E0041"):
-			t.Fatalf("%s: %q", where, seq)
-		}
-		for _, r := range seq {
-			if !strings.HasPrefix(seq, "\x1b[") && r != '\n' && (r < ' ' || r >= 0x7f && r < 0xa0) {
-				t.Fatalf("%s: control character %q", where, seq)
-			}
-		}
-		state, rest, after = next, rest[n:], seq
-	}
-}
-
 // poison sets every string of a body that is not a name to the hostile text, and
 // names to hostile names.
 func poison(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
-		v.SetString(hostile)
+		v.SetString(viewtest.Hostile)
 	case reflect.Pointer:
 		if v.Type().Elem().Kind() == reflect.String {
-			s := hostile
+			s := viewtest.Hostile
 			v.Set(reflect.ValueOf(&s))
 		}
 	case reflect.Struct:
@@ -93,15 +57,15 @@ func poison(v reflect.Value) {
 
 func TestHostileStringsEverywhere(t *testing.T) {
 	m := demoArena()
-	m.Arena.DisplayName = hostile
+	m.Arena.DisplayName = viewtest.Hostile
 	for i := range m.Build.Milestones {
-		m.Build.Milestones[i].DisplayName = hostile
+		m.Build.Milestones[i].DisplayName = viewtest.Hostile
 	}
 	for i := range m.Visualization.Nodes {
-		m.Visualization.Nodes[i].DisplayName = hostile
+		m.Visualization.Nodes[i].DisplayName = viewtest.Hostile
 	}
 	for i := range m.Visualization.Links {
-		m.Visualization.Links[i].Label = ptr(hostile)
+		m.Visualization.Links[i].Label = ptr(viewtest.Hostile)
 	}
 	x := startTape(t, m)
 	x.begin()
@@ -114,11 +78,11 @@ func TestHostileStringsEverywhere(t *testing.T) {
 		event.InfrastructureFailure{}, event.AgentFinished{}, event.AgentInterrupted{}, event.AgentTerminated{}, event.AgentOutraced{}, event.UsageCharged{},
 	}
 	for _, b := range bodies {
-		for _, seat := range []string{hostile, demoSeats[0]} { // a seat of its own, and texts on one that is known
+		for _, seat := range []string{viewtest.Hostile, demoSeats[0]} { // a seat of its own, and texts on one that is known
 			v := reflect.New(reflect.TypeOf(b)).Elem()
 			poison(v)
 			for name, value := range map[string]string{"Territory": seat, "Milestone": "reads-restored", "Agent": "agent-one"} {
-				if f := v.FieldByName(name); f.IsValid() && seat != hostile {
+				if f := v.FieldByName(name); f.IsValid() && seat != viewtest.Hostile {
 					f.SetString(value)
 				}
 			}
@@ -127,15 +91,15 @@ func TestHostileStringsEverywhere(t *testing.T) {
 			}
 		}
 	}
-	x.add(2100, event.MatchFinished{Winner: ptr(hostile), Reason: hostile, DeadHeat: []string{hostile, hostile}})
+	x.add(2100, event.MatchFinished{Winner: ptr(viewtest.Hostile), Reason: viewtest.Hostile, DeadHeat: []string{viewtest.Hostile, viewtest.Hostile}})
 	for range 30 {
-		x.console(demoSeats[0], hostile+"\r\n")
-		x.console(hostile, hostile)
+		x.console(demoSeats[0], viewtest.Hostile+"\r\n")
+		x.console(viewtest.Hostile, viewtest.Hostile)
 	}
 	// A probe record of which every string is hostile.
-	name := x.evidence(hostile, hostile, 1, hostile, hostile, 200)
-	x.add(2100, event.MilestoneFailed{Territory: demoSeats[1], Milestone: "reads-restored", Category: hostile, Detail: hostile, Attempt: 9, Record: name})
-	x.add(2100, event.MilestoneFailed{Territory: demoSeats[2], Milestone: "reads-restored", Category: hostile, Detail: hostile, Attempt: 9, Record: "../../etc/" + hostile})
+	name := x.evidence(viewtest.Hostile, viewtest.Hostile, 1, viewtest.Hostile, viewtest.Hostile, 200)
+	x.add(2100, event.MilestoneFailed{Territory: demoSeats[1], Milestone: "reads-restored", Category: viewtest.Hostile, Detail: viewtest.Hostile, Attempt: 9, Record: name})
+	x.add(2100, event.MilestoneFailed{Territory: demoSeats[2], Milestone: "reads-restored", Category: viewtest.Hostile, Detail: viewtest.Hostile, Attempt: 9, Record: "../../etc/" + viewtest.Hostile})
 	if err := x.w.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +109,8 @@ func TestHostileStringsEverywhere(t *testing.T) {
 			t.Helper()
 			for _, size := range [][2]int{{41, 13}, {120, 34}} {
 				d.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-				fits(t, d.m.View(), size[0], size[1])
-				onlySGR(t, where, d.m.View())
+				viewtest.Fits(t, d.m.View(), size[0], size[1])
+				viewtest.OnlySGR(t, where, d.m.View())
 			}
 		}
 		d.press("G")
@@ -179,7 +143,7 @@ func TestHostileStringsEverywhere(t *testing.T) {
 		}
 		d.press("esc")
 		d.press("/", "界")
-		d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(hostile), Paste: true})
+		d.send(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(viewtest.Hostile), Paste: true})
 		look("prompt")
 		d.press("enter")
 		look("found")
@@ -209,15 +173,15 @@ func TestHostileForeignFolder(t *testing.T) {
 		}
 		return string(b)
 	}
-	raw := hostile
+	raw := viewtest.Hostile
 	agent := "evil"
 	log := fmt.Sprintf(`{"schema_version":1,"sequence":0,"elapsed_ms":0,"kind":"territory_registered","territory":"t","class":"c","agent":%s,%s:1}
 {"schema_version":1,"sequence":9,"elapsed_ms":5000,"kind":%s,"x":%s}
 %s
 {"schema_version":1,"sequence":9,"elapsed_ms":1000,"kind":"usage_charged","agent":%s,"resource_units":0,"input_tokens":1,"output_tokens":2,"cost_microusd":3}
-`, quoted(agent), quoted(hostile), quoted(hostile), quoted(hostile), raw, quoted(agent))
+`, quoted(agent), quoted(viewtest.Hostile), quoted(viewtest.Hostile), quoted(viewtest.Hostile), raw, quoted(agent))
 	told := fmt.Sprintf(`{"schema_version":2,"usage":{"input_tokens":1,"output_tokens":2},"tool_trace":[{"id":%[1]s,"name":%[1]s,"input":{"command":%[1]s},"output":%[1]s},{"name":%[1]s,"input":{%[1]s:%[1]s}}],
-		"timing":{"model_rounds":[{"duration_ms":100,"usage":{"input_tokens":1,"output_tokens":2}}]}}`, quoted(hostile))
+		"timing":{"model_rounds":[{"duration_ms":100,"usage":{"input_tokens":1,"output_tokens":2}}]}}`, quoted(viewtest.Hostile))
 	for name, data := range map[string]string{"events.jsonl": log, agent + "-transcript.json": told, agent + "-transcript.live.json": told[:200], "match.json": raw, "arena.json": raw, "world.json": raw} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
 			t.Skipf("this file system takes no such name: %v", err)
@@ -226,31 +190,31 @@ func TestHostileForeignFolder(t *testing.T) {
 	d := watchOf(t, dir, 120, 34, canvas.Output{Profile: canvas.TrueColor, Theme: canvas.Dark()}, Desk{})
 	d.until("the transcripts are read", func() bool { return len(d.heat().told) > 0 })
 	d.press("G")
-	onlySGR(t, "overview", d.m.View())
+	viewtest.OnlySGR(t, "overview", d.m.View())
 	if n := d.heat().deeds(d.heat().chosen()).Len(); n == 0 {
 		t.Fatalf("the transcript is not told: %+v", d.heat().told["t"])
 	}
 	d.press("enter", "tab", "k", "k")
-	onlySGR(t, "seat", d.m.View())
+	viewtest.OnlySGR(t, "seat", d.m.View())
 	d.press("i")
 	d.until("it is checked", func() bool { return !d.heat().verifying })
 	for range 5 {
-		onlySGR(t, "integrity", d.m.View())
-		fits(t, d.m.View(), 120, 34)
+		viewtest.OnlySGR(t, "integrity", d.m.View())
+		viewtest.Fits(t, d.m.View(), 120, 34)
 		d.press("pgdown")
 	}
 }
 
 // Folder names are hostile too, and so is everything in the lobby's list.
 func TestHostileLobby(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), strings.NewReplacer("/", "", "\x00", "").Replace(hostile))
+	dir := filepath.Join(t.TempDir(), strings.NewReplacer("/", "", "\x00", "").Replace(viewtest.Hostile))
 	if err := os.Rename(demoHeat(t), dir); err != nil {
 		t.Skipf("this file system takes no such name: %v", err)
 	}
 	d := lobbyOf(t, 120, 34, canvas.Output{Profile: canvas.TrueColor, Theme: canvas.Dark()}, dir)
 	d.press("j")
-	onlySGR(t, "lobby", d.m.View())
+	viewtest.OnlySGR(t, "lobby", d.m.View())
 	d.press("enter")
 	d.until("it opens", func() bool { return len(d.m.screens) == 2 })
-	onlySGR(t, "heat", d.m.View())
+	viewtest.OnlySGR(t, "heat", d.m.View())
 }

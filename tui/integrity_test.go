@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"refbox/tui/viewtest"
 )
 
 // damaged is the demo heat with one byte of its log changed, a line that is no
@@ -43,8 +45,8 @@ func TestIntegrityPanel(t *testing.T) {
 		d.until("the recording is checked", func() bool { return d.heat().report.Verified && !d.heat().verifying })
 		d.shows("chain_broken")
 		d.shows("✗ broken")
-		fits(t, d.m.View(), size[0], size[1])
-		golden(t, fmt.Sprintf("integrity-%dx%d", size[0], size[1]), d.m.View())
+		viewtest.Fits(t, d.m.View(), size[0], size[1])
+		viewtest.Golden(t, fmt.Sprintf("integrity-%dx%d", size[0], size[1]), d.m.View())
 		for range 40 {
 			d.press("j")
 		}
@@ -70,7 +72,7 @@ func TestIntegrityOfASoundHeatIsQuiet(t *testing.T) {
 // Transcripts of the reference's recordings stand in for actions, on the heat's
 // clock, and say that they are self-reported; those of another match do not.
 func TestToldActions(t *testing.T) {
-	d := replayOf(t, sharedRecording(t, "infra-core-primary-failover-round-002"), 200, 60, plainOutput())
+	d := replayOf(t, viewtest.Shared(t, "recordings", "infra-core-primary-failover-round-002"), 200, 60, plainOutput())
 	d.until("the transcripts are read", func() bool { return len(d.heat().told) == 3 })
 	d.shows("actions ±1.8 s, self-reported")
 	d.lacks("$ ")
@@ -102,7 +104,7 @@ func TestToldActions(t *testing.T) {
 	d.press("enter", "tab", "j")
 	d.shows("bytes  self-reported")
 
-	d = replayOf(t, sharedRecording(t, "first-build-real-20260814-075912-round-003"), 200, 60, plainOutput())
+	d = replayOf(t, viewtest.Shared(t, "recordings", "first-build-real-20260814-075912-round-003"), 200, 60, plainOutput())
 	d.until("the transcripts are read", func() bool { return len(d.heat().told) == 3 })
 	d.goTo("end")
 	d.shows("the transcript is of another match")

@@ -8,6 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"refbox/engine/event"
+	"refbox/tui/viewtest"
 )
 
 // choose moves to the action in that row of the desk.
@@ -132,11 +133,11 @@ func TestDeskFrames(t *testing.T) {
 		d.until("ruled", func() bool { return d.heat().world.Rulings.Len() == 1 })
 		d.press("2", "r", "j")
 		d.shows("paused the heat")
-		fits(t, d.m.View(), size[0], size[1])
-		golden(t, fmt.Sprintf("desk-%dx%d", size[0], size[1]), d.m.View())
+		viewtest.Fits(t, d.m.View(), size[0], size[1])
+		viewtest.Golden(t, fmt.Sprintf("desk-%dx%d", size[0], size[1]), d.m.View())
 		d.press("1", "j", "j", "j", "j", "enter")
 		d.shows("which?")
-		fits(t, d.m.View(), size[0], size[1])
+		viewtest.Fits(t, d.m.View(), size[0], size[1])
 	}
 	for w := 40; w < 90; w += 7 {
 		for h := 12; h < 30; h += 3 {
@@ -145,7 +146,7 @@ func TestDeskFrames(t *testing.T) {
 			d.press("r")
 			for range 10 {
 				d.press("j")
-				fits(t, d.m.View(), w, h)
+				viewtest.Fits(t, d.m.View(), w, h)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"refbox/engine/event"
+	"refbox/tui/viewtest"
 )
 
 // What people said into the log is on the overview, on the lanes and in the why.
@@ -39,7 +40,7 @@ func TestRemarks(t *testing.T) {
 	d.shows("✎ referee notes: seat three guesses")
 	d.shows("§ bob ruled no-contest reads-restored: the console was touched")
 	d.shows("✎ ann notes: for the record")
-	fits(t, d.m.View(), 120, 34)
+	viewtest.Fits(t, d.m.View(), 120, 34)
 }
 
 // axisOf is the row of the time line.

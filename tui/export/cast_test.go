@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -24,9 +23,8 @@ import (
 	"refbox/tui/canvas"
 	"refbox/tui/export"
 	"refbox/tui/term"
+	"refbox/tui/viewtest"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -194,19 +192,7 @@ func TestCastGolden(t *testing.T) {
 		}
 		got += strings.TrimSpace(fmt.Sprintf("%6d %s %s", l.ms, l.code, l.data)) + "\n"
 	}
-	golden := filepath.Join("testdata", "small.txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Fatalf("the cast's lines are\n%s\nand %s has\n%s\nrun the test with -update if they are right", got, golden, want)
-	}
+	viewtest.Golden(t, "small", strings.TrimSuffix(got, "\n"))
 }
 
 func TestVersionsTellTheSame(t *testing.T) {
@@ -267,17 +253,8 @@ func TestCastOfOddClocks(t *testing.T) {
 }
 
 func TestCastOfRecordings(t *testing.T) {
-	data := os.Getenv("REFBOX_DATA")
-	if data == "" {
-		data = filepath.Join("..", "..", "..", "shared")
-	}
-	logs, err := filepath.Glob(filepath.Join(data, "recordings", "*", "events.jsonl"))
-	if err != nil || len(logs) == 0 {
-		t.Skipf("no recordings below %s: set REFBOX_DATA, or put the shared folder beside the repository", data)
-	}
 	f := export.Format{Width: 80, Height: 24, V3: true}
-	for _, log := range logs {
-		dir := filepath.Dir(log)
+	for _, dir := range viewtest.Recordings(t) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			cast, done := film(t, dir, f)
 			title, lines := parse(t, cast, f)

@@ -9,6 +9,7 @@ import (
 	"refbox/assets"
 	"refbox/engine/register"
 	"refbox/tui/canvas"
+	"refbox/tui/viewtest"
 )
 
 func TestPosture(t *testing.T) {
@@ -320,7 +321,7 @@ func TestFollowsTheEstate(t *testing.T) {
 	dir := t.TempDir()
 	file, facts := filepath.Join(dir, "register.json"), filepath.Join(dir, "facts.json")
 	for from, to := range map[string]string{"declared.json": file, "externals.json": facts} {
-		data, err := os.ReadFile(shared(t, "register", from))
+		data, err := os.ReadFile(viewtest.Shared(t, "register", from))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package register
 
 import (
 	"context"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,16 +9,14 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/x/ansi"
 
 	"refbox/assets"
 	"refbox/engine/register"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
 	"refbox/tui/view"
+	"refbox/tui/viewtest"
 )
-
-var update = flag.Bool("update", false, "write the golden frames anew")
 
 // driver is a screen with the program around it left out.
 type driver struct {
@@ -147,24 +144,10 @@ func (d *driver) lacks(s string) {
 	}
 }
 
-// shared is a file of the test data that is not committed.
-func shared(t testing.TB, path ...string) string {
-	t.Helper()
-	dir := os.Getenv("REFBOX_DATA")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	file := filepath.Join(append([]string{dir}, path...)...)
-	if _, err := os.Stat(file); err != nil {
-		t.Skipf("no test data at %s (set REFBOX_DATA to the folder that holds it)", file)
-	}
-	return file
-}
-
 // seed is the original register, as on the day of its rendering.
 func seed(t testing.TB) Source {
 	t.Helper()
-	return fileSource(shared(t, "seeds", "datastores.json"), register.Settings{On: "2026-08-15"})
+	return fileSource(viewtest.Shared(t, "seeds", "datastores.json"), register.Settings{On: "2026-08-15"})
 }
 
 func fileSource(file string, set register.Settings) Source {
@@ -200,40 +183,5 @@ func write(t testing.TB, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// golden compares a frame with testdata/name.txt; the escape character is written
-// as ␛, so that the files are text.
-func golden(t *testing.T, name, frame string) {
-	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	got := strings.ReplaceAll(frame, "\x1b", "␛") + "\n"
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; go test ./tui/register -update makes it", err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test ./tui/register -update accepts it):\n--- want\n%s--- got\n%s", path, want, got)
-	}
-}
-
-// fits fails unless the frame has h rows of at most w columns.
-func fits(t testing.TB, frame string, w, h int) {
-	t.Helper()
-	rows := strings.Split(frame, "\n")
-	if len(rows) > h {
-		t.Fatalf("%d rows on %d×%d", len(rows), w, h)
-	}
-	for _, r := range rows {
-		if n := ansi.StringWidth(r); n > w {
-			t.Fatalf("a row of %d cells on %d×%d: %q", n, w, h, r)
-		}
 	}
 }

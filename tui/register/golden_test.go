@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"refbox/tui/canvas"
+	"refbox/tui/viewtest"
 )
 
 // tours are the ways to each view, from the start.
@@ -40,8 +41,8 @@ func TestGoldenSeed(t *testing.T) {
 			name := fmt.Sprintf("seed-%s-%dx%d", x.name, w, h)
 			t.Run(name, func(t *testing.T) {
 				frame := tour(t, seed(t), w, h, x.keys).text()
-				fits(t, frame, w, h-2)
-				golden(t, name, frame)
+				viewtest.Fits(t, frame, w, h-2)
+				viewtest.Golden(t, name, frame)
 			})
 		}
 	}
@@ -49,8 +50,8 @@ func TestGoldenSeed(t *testing.T) {
 
 func TestGoldenExample(t *testing.T) {
 	d := drive(t, example(), 120, 34)
-	fits(t, d.text(), 120, 32)
-	golden(t, "example-120x34", d.text())
+	viewtest.Fits(t, d.text(), 120, 32)
+	viewtest.Golden(t, "example-120x34", d.text())
 	for _, look := range []struct {
 		name string
 		o    canvas.Output
@@ -59,9 +60,9 @@ func TestGoldenExample(t *testing.T) {
 		{"mono", canvas.Output{Profile: canvas.Mono, Theme: canvas.Dark()}},
 		{"ascii", canvas.Output{Profile: canvas.Plain, ASCII: true}},
 	} {
-		golden(t, "example-"+look.name, d.frame(look.o))
+		viewtest.Golden(t, "example-"+look.name, d.frame(look.o))
 	}
-	golden(t, "example-40x12", drive(t, example(), 40, 12).text())
+	viewtest.Golden(t, "example-40x12", drive(t, example(), 40, 12).text())
 }
 
 // In ASCII no byte beyond printable ASCII is written, and states still differ.
@@ -89,9 +90,9 @@ func TestEverySize(t *testing.T) {
 			for _, x := range tours {
 				d := drive(t, example(), w, h)
 				d.press(x.keys...)
-				fits(t, d.text(), w, h-2)
+				viewtest.Fits(t, d.text(), w, h-2)
 				d.press("+", "tab", "tab", "_")
-				fits(t, d.text(), w, h-2)
+				viewtest.Fits(t, d.text(), w, h-2)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"refbox/engine/transcript"
 	"refbox/recordings"
 	"refbox/tui/view"
+	"refbox/tui/viewtest"
 )
 
 func TestJumps(t *testing.T) {
@@ -464,7 +465,7 @@ func TestObservedSeat(t *testing.T) {
 
 // A heat of the reference system: transcripts are placed on the heat's clock.
 func TestReferenceSeat(t *testing.T) {
-	rec, err := recording.Open(sharedFile(t, "recordings", "infra-core-primary-failover-round-002"))
+	rec, err := recording.Open(viewtest.Shared(t, "recordings", "infra-core-primary-failover-round-002"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/viewtest"
 )
 
 // generate writes a session of about so many megabytes, with a line of 80 MB in
@@ -88,11 +89,11 @@ func BenchmarkStep(b *testing.B) {
 		at := time.Now()
 		switch random.IntN(8) {
 		case 0:
-			x.run(s.Key(x, keymap.PageDown, keyOf("pgdown")))
+			x.run(s.Key(x, keymap.PageDown, viewtest.Key("pgdown")))
 		case 1:
 			s.track().goTo(random.IntN(s.track().tr.Len()))
 		default:
-			x.run(s.Key(x, keymap.Down, keyOf("j")))
+			x.run(s.Key(x, keymap.Down, viewtest.Key("j")))
 		}
 		s.Advance(x.Now())
 		x.text()

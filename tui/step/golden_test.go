@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"refbox/tui/canvas"
+	"refbox/tui/viewtest"
 )
 
 func (x *stage) goTo(step int) {
@@ -66,12 +67,12 @@ func TestGoldenLook(t *testing.T) {
 // What others recorded, as it is.
 func TestGoldenSamples(t *testing.T) {
 	for name, path := range map[string]string{
-		"claude":    sharedFile(t, "transcripts", "claude-code", "edge_cases.jsonl"),
-		"codex":     sharedFile(t, "transcripts", "codex", "standard_session.jsonl"),
-		"swe":       sharedFile(t, "transcripts", "swe-agent", "pydicom__pydicom-1458.traj"),
-		"inspect":   sharedFile(t, "transcripts", "inspect", "log_message_deduplication.eval"),
-		"reference": sharedFile(t, "recordings", "infra-core-primary-failover-round-002", "luna-failover-engineer-transcript.json"),
-		"analysis":  sharedFile(t, "seeds", "analysis.json"),
+		"claude":    viewtest.Shared(t, "transcripts", "claude-code", "edge_cases.jsonl"),
+		"codex":     viewtest.Shared(t, "transcripts", "codex", "standard_session.jsonl"),
+		"swe":       viewtest.Shared(t, "transcripts", "swe-agent", "pydicom__pydicom-1458.traj"),
+		"inspect":   viewtest.Shared(t, "transcripts", "inspect", "log_message_deduplication.eval"),
+		"reference": viewtest.Shared(t, "recordings", "infra-core-primary-failover-round-002", "luna-failover-engineer-transcript.json"),
+		"analysis":  viewtest.Shared(t, "seeds", "analysis.json"),
 	} {
 		for _, size := range [][2]int{{80, 23}, {120, 33}, {200, 59}} {
 			t.Run(fmt.Sprintf("%s-%d", name, size[0]), func(t *testing.T) {
@@ -81,13 +82,13 @@ func TestGoldenSamples(t *testing.T) {
 			})
 		}
 	}
-	x := opened(t, sharedFile(t, "transcripts", "claude-code", "edge_cases.jsonl"), 120, 33)
+	x := opened(t, viewtest.Shared(t, "transcripts", "claude-code", "edge_cases.jsonl"), 120, 33)
 	x.press("i", "j", "j")
 	x.golden("integrity-120x33")
 }
 
 func TestGoldenBeside(t *testing.T) {
-	dir := sharedFile(t, "recordings", "infra-core-primary-failover-round-002")
+	dir := viewtest.Shared(t, "recordings", "infra-core-primary-failover-round-002")
 	for _, size := range [][2]int{{80, 23}, {120, 33}, {200, 59}} {
 		s, err := Open(dir+"/luna-failover-engineer-transcript.json", dir+"/glm-failover-engineer-transcript.json", 24)
 		if err != nil {

@@ -3,7 +3,6 @@ package step
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,9 +16,8 @@ import (
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
 	"refbox/tui/view"
+	"refbox/tui/viewtest"
 )
-
-var update = flag.Bool("update", false, "write the golden frames anew")
 
 // The clock of the library that colours: it ends by itself soon after.
 func TestMain(m *testing.M) {
@@ -95,18 +93,6 @@ func (x *stage) run(cmd tea.Cmd) {
 	}
 }
 
-func keyOf(name string) tea.KeyMsg {
-	for k := tea.KeyType(-100); k < 200; k++ {
-		if k != tea.KeyRunes && k.String() != "" && k.String() == name {
-			return tea.KeyMsg{Type: k}
-		}
-	}
-	if rest, ok := strings.CutPrefix(name, "alt+"); ok {
-		return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(rest), Alt: true}
-	}
-	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(name)}
-}
-
 // press sends keys, and waits after each until nothing moves.
 func (x *stage) press(keys ...string) {
 	x.t.Helper()
@@ -115,7 +101,7 @@ func (x *stage) press(keys ...string) {
 		if a := x.keys.Action(k); a == keymap.Back {
 			x.s.Back()
 		} else {
-			x.run(x.s.Key(x, a, keyOf(k)))
+			x.run(x.s.Key(x, a, viewtest.Key(k)))
 		}
 		x.settle()
 	}
@@ -197,29 +183,10 @@ func (x *stage) at(want int) {
 	}
 }
 
-// golden compares a frame with testdata/name.txt.
 func (x *stage) golden(name string) {
 	x.t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	got := strings.ReplaceAll(x.text(), "\x1b", "␛") + "\n"
-	for i, row := range strings.Split(got, "\n") {
-		if n := len([]rune(row)); x.out.Profile == canvas.Plain && n > x.w {
-			x.t.Errorf("row %d has %d cells", i, n)
-		}
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			x.t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		x.t.Fatalf("%v; go test ./tui/step -update makes it", err)
-	}
-	if got != string(want) {
-		x.t.Errorf("%s differs (go test ./tui/step -update accepts it):\n--- want\n%s--- got\n%s", path, want, got)
-	}
+	viewtest.Fits(x.t, x.text(), x.w, x.h)
+	viewtest.Golden(x.t, name, x.text())
 }
 
 // session writes a Claude Code session, and its sub-agent's.
@@ -342,19 +309,4 @@ func demo(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// sharedFile is a file of the test data that lives beside the repository, or in
-// REFBOX_DATA. (engine's helper for it is internal to engine.)
-func sharedFile(t testing.TB, path ...string) string {
-	t.Helper()
-	data := os.Getenv("REFBOX_DATA")
-	if data == "" {
-		data = filepath.Join("..", "..", "..", "shared")
-	}
-	full := filepath.Join(append([]string{data}, path...)...)
-	if _, err := os.Stat(full); err != nil {
-		t.Skipf("needs %s of the shared test data: set REFBOX_DATA, or put the shared folder beside the repository", filepath.Join(path...))
-	}
-	return full
 }

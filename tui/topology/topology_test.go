@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"refbox/engine/text"
 	"refbox/tui/canvas"
+	"refbox/tui/viewtest"
 )
 
 // failover is the graph of the primary-failover arena.
@@ -366,14 +366,9 @@ func BenchmarkDraw(b *testing.B) {
 
 // TestArenaOfTheMission compares failover with the mission's arena.json, where there is one.
 func TestArenaOfTheMission(t *testing.T) {
-	dir := os.Getenv("REFBOX_DATA")
-	if dir == "" {
-		dir = "../../../shared"
-	}
-	file := filepath.Join(dir, "seeds", "arena.json")
-	b, err := os.ReadFile(file)
+	b, err := os.ReadFile(viewtest.Shared(t, "seeds", "arena.json"))
 	if err != nil {
-		t.Skipf("no arena at %s (set REFBOX_DATA to the folder that holds seeds/arena.json)", file)
+		t.Fatal(err)
 	}
 	var a struct {
 		Visualization struct {
