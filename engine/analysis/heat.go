@@ -155,23 +155,21 @@ func (s *Seat) told(ctx context.Context, rec *recording.Recording, act *recordin
 		return err
 	}
 	if act != nil && act.Trouble == "" {
-		for _, name := range []string{"transcript.json", "transcript.live.json"} {
-			done, err := s.transcript(ctx, rec, name, act.File)
-			if err != nil {
-				return err
+		done, err := s.transcript(ctx, rec, act)
+		if err != nil {
+			return err
+		}
+		if done {
+			if act.Placed {
+				s.OffsetMS, s.PlusMinusMS = ptr(int64(act.OffsetMS)), int64(act.PlusMinusMS) //nolint:gosec // a heat's clock
 			}
-			if done {
-				if act.Placed {
-					s.OffsetMS, s.PlusMinusMS = ptr(int64(act.OffsetMS)), int64(act.PlusMinusMS) //nolint:gosec // a heat's clock
-				}
-				if act.Unproved {
-					s.Trouble = "nothing shows that the transcript is of this heat"
-				}
-				if verdicts != nil {
-					verdicts.into(&s.Analysis)
-				}
-				return nil
+			if act.Unproved {
+				s.Trouble = "nothing shows that the transcript is of this heat"
 			}
+			if verdicts != nil {
+				verdicts.into(&s.Analysis)
+			}
+			return nil
 		}
 	}
 	if act != nil && act.Trouble != "" {
@@ -190,21 +188,18 @@ func (s *Seat) told(ctx context.Context, rec *recording.Recording, act *recordin
 	return nil
 }
 
-func (s *Seat) transcript(ctx context.Context, rec *recording.Recording, name, want string) (bool, error) {
-	blob, file, err := rec.OpenArtifact(s.Territory, name)
+func (s *Seat) transcript(ctx context.Context, rec *recording.Recording, act *recording.Activity) (bool, error) {
+	blob, file, err := rec.OpenTold(act)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	if text.Line(file) != want {
-		return false, blob.Close()
-	}
 	sum := sha256.New()
 	if info, err := blob.Stat(); err == nil {
 		if _, err := io.Copy(sum, io.NewSectionReader(blob, 0, info.Size())); err != nil {
-			return false, errors.Join(fmt.Errorf("%s: %w", want, err), blob.Close())
+			return false, errors.Join(fmt.Errorf("%s: %w", act.File, err), blob.Close())
 		}
 	}
 	t, err := transcript.OpenBlob(file, blob)
@@ -215,10 +210,10 @@ func (s *Seat) transcript(ctx context.Context, rec *recording.Recording, name, w
 	defer t.Close()
 	a, err := Of(ctx, t)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", want, err)
+		return false, fmt.Errorf("%s: %w", act.File, err)
 	}
 	a.SourceSHA256 = hex.EncodeToString(sum.Sum(nil))
-	s.Analysis, s.File = a, want
+	s.Analysis, s.File = a, act.File
 	return true, nil
 }
 

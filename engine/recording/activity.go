@@ -29,6 +29,8 @@ type Activity struct {
 	// Calls by their start. Channel is ChannelTold, Exit 0 or 1 as the harness says
 	// of its success.
 	Calls []world.Action
+
+	path string // File as it is
 }
 
 // ChannelTold is the channel of an action that only a transcript tells of.
@@ -69,9 +71,16 @@ func (r *Recording) Activities(ctx context.Context) (map[string]*Activity, error
 	return out, nil
 }
 
+// OpenTold opens the transcript that an activity was read from, and returns its
+// file.
+func (r *Recording) OpenTold(a *Activity) (b Blob, file string, err error) {
+	b, err = r.source().open(a.path)
+	return b, a.path, err
+}
+
 // activity places a transcript's calls on the heat's clock.
 func (t *told) activity(charged []checkpoint, ended *uint64) *Activity {
-	a := &Activity{Territory: t.territory, Agent: t.agent, File: text.Line(t.file), Unproved: t.verdict == unverified}
+	a := &Activity{Territory: t.territory, Agent: t.agent, File: text.Line(t.file), Unproved: t.verdict == unverified, path: t.file}
 	switch {
 	case t.verdict == foreign:
 		a.Trouble = "the transcript is of another match: it is not shown"

@@ -144,23 +144,15 @@ func (s *Source) open(ctx context.Context, rec *recording.Recording) (err error)
 	if act.Trouble != "" {
 		return fmt.Errorf("%s: %s", act.File, act.Trouble)
 	}
-	for _, name := range []string{"transcript.json", "transcript.live.json"} {
-		blob, file, err := rec.OpenArtifact(s.Territory, name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			return err
-		case text.Line(file) != act.File:
-			if err := blob.Close(); err != nil {
-				return err
-			}
-			continue
-		}
-		s.T, err = transcript.OpenBlob(file, blob)
+	blob, file, err := rec.OpenTold(act)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNoTranscript
+	}
+	if err != nil {
 		return err
 	}
-	return ErrNoTranscript
+	s.T, err = transcript.OpenBlob(file, blob)
+	return err
 }
 
 func evaluate(rec *recording.Recording, w *world.World, seat *world.Seat) *Evaluation {
