@@ -27,23 +27,17 @@ func (g *digest) read(r *skim.Reader) {
 	for key := range r.Keys() {
 		switch key {
 		case "analyzer":
-			v := r.Str(200)
-			g.x.describe(func(i *Info) { i.Harness = label(v) })
+			g.x.label(&g.x.info.Harness, r.Str(200))
 		case "schema_version":
-			v := short(r, 32)
-			g.x.describe(func(i *Info) { i.Version = label(v) })
+			g.x.label(&g.x.info.Version, short(r, 32))
 		case "model":
-			v := r.Str(200)
-			g.x.describe(func(i *Info) { i.Model = label(v) })
+			g.x.label(&g.x.info.Model, r.Str(200))
 		case "outcome":
-			v := short(r, 200)
-			g.x.describe(func(i *Info) { i.Outcome = label(v) })
+			g.x.label(&g.x.info.Outcome, short(r, 200))
 		case "territory":
-			v := r.Str(200)
-			g.x.describe(func(i *Info) { i.Territory = label(v) })
+			g.x.label(&g.x.info.Territory, r.Str(200))
 		case "agent":
-			v := r.Str(200)
-			g.x.describe(func(i *Info) { i.Session = label(v) })
+			g.x.label(&g.x.info.Session, r.Str(200))
 		case "source_sha256":
 			g.x.fact(key, r.Str(100))
 		case "metrics", "architecture":

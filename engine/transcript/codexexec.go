@@ -36,8 +36,7 @@ func (c *codexExec) read(r *skim.Reader, s span) error {
 		case "type":
 			kind = r.Str(64)
 		case "thread_id":
-			v := r.Str(200)
-			c.x.describe(func(i *Info) { i.Session = label(v) })
+			c.x.label(&c.x.info.Session, r.Str(200))
 		case "usage":
 			use = codexUsage(r)
 		case "item":

@@ -151,11 +151,9 @@ func (t *trial) harbor(r *skim.Reader) {
 	for key := range r.Keys() {
 		switch key {
 		case "id":
-			v := short(r, 200)
-			t.x.describe(func(i *Info) { i.Session = label(v) })
+			t.x.label(&t.x.info.Session, short(r, 200))
 		case "task_name":
-			v := short(r, 200)
-			t.x.describe(func(i *Info) { i.Task = label(v) })
+			t.x.label(&t.x.info.Task, short(r, 200))
 		case "trial_name", "source", "task_checksum":
 			t.x.fact(key, short(r, 200))
 		case "agent_info":
@@ -220,15 +218,13 @@ func (t *trial) agentInfo(r *skim.Reader) {
 	for key := range r.Keys() {
 		switch key {
 		case "name":
-			v := short(r, 200)
-			t.x.describe(func(i *Info) { i.Harness = label(v) })
+			t.x.label(&t.x.info.Harness, short(r, 200))
 		case "version":
 			t.x.fact("agent.version", short(r, 100))
 		case "model_info":
 			for key := range r.Keys() {
 				if key == "name" {
-					v := short(r, 200)
-					t.x.describe(func(i *Info) { i.Model = label(v) })
+					t.x.label(&t.x.info.Model, short(r, 200))
 				}
 			}
 		}
@@ -302,11 +298,9 @@ func (t *trial) terminalBench(r *skim.Reader) {
 	for key := range r.Keys() {
 		switch key {
 		case "id":
-			v := short(r, 200)
-			t.x.describe(func(i *Info) { i.Session = label(v) })
+			t.x.label(&t.x.info.Session, short(r, 200))
 		case "task_id":
-			v := short(r, 200)
-			t.x.describe(func(i *Info) { i.Task = label(v) })
+			t.x.label(&t.x.info.Task, short(r, 200))
 		case "instruction":
 			v := r.Str(16 << 10)
 			t.x.describe(func(i *Info) { i.Result = NewText(v).String() })

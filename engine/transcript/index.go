@@ -301,6 +301,9 @@ func (x *index) describe(edit func(i *Info)) {
 	edit(&x.info)
 }
 
+// label sets one name of what describe edits.
+func (x *index) label(field *string, name string) { x.describe(func(*Info) { *field = label(name) }) }
+
 func (x *index) setClock(c Clock) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -58,23 +58,18 @@ func (n *inspect) header(r *skim.Reader, samples func(r *skim.Reader) bool) {
 	for key := range r.Keys() {
 		switch key {
 		case "version":
-			v := short(r, 32)
-			n.x.describe(func(i *Info) { i.Version = label(v) })
+			n.x.label(&n.x.info.Version, short(r, 32))
 		case "status":
-			v := short(r, 32)
-			n.x.describe(func(i *Info) { i.Outcome = label(v) })
+			n.x.label(&n.x.info.Outcome, short(r, 32))
 		case "eval":
 			for key := range r.Keys() {
 				switch key {
 				case "task":
-					v := short(r, 200)
-					n.x.describe(func(i *Info) { i.Task = label(v) })
+					n.x.label(&n.x.info.Task, short(r, 200))
 				case "model":
-					v := short(r, 200)
-					n.x.describe(func(i *Info) { i.Model = label(v) })
+					n.x.label(&n.x.info.Model, short(r, 200))
 				case "run_id":
-					v := short(r, 200)
-					n.x.describe(func(i *Info) { i.Session = label(v) })
+					n.x.label(&n.x.info.Session, short(r, 200))
 				}
 			}
 		case "error":

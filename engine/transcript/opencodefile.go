@@ -132,8 +132,7 @@ func (o *openCodeStream) read(r *skim.Reader, s span) error {
 		case "type":
 			kind = r.Str(64)
 		case "sessionID":
-			v := r.Str(200)
-			o.x.describe(func(i *Info) { i.Session = label(v) })
+			o.x.label(&o.x.info.Session, r.Str(200))
 		}
 	}
 	if !r.AtEnd() {

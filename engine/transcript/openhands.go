@@ -80,8 +80,7 @@ func (o *openHandsList) evaluation(r *skim.Reader) bool {
 				case "llm_config":
 					for key := range r.Keys() {
 						if key == "model" {
-							v := short(r, 200)
-							o.x.describe(func(i *Info) { i.Model = label(v) })
+							o.x.label(&o.x.info.Model, short(r, 200))
 						}
 					}
 				case "agent_class":

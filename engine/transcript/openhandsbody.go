@@ -208,18 +208,15 @@ func openOpenHandsDir(x *index, st *store, _ string) (importer, error) {
 		for key := range r.Keys() {
 			switch key {
 			case "id":
-				v := short(r, 200)
-				x.describe(func(i *Info) { i.Session = label(v) })
+				x.label(&x.info.Session, short(r, 200))
 			case "execution_status", "agent_status":
-				v := short(r, 64)
-				x.describe(func(i *Info) { i.Outcome = label(v) })
+				x.label(&x.info.Outcome, short(r, 64))
 			case "agent":
 				for key := range r.Keys() {
 					if key == "llm" {
 						for key := range r.Keys() {
 							if key == "model" {
-								v := short(r, 200)
-								x.describe(func(i *Info) { i.Model = label(v) })
+								x.label(&x.info.Model, short(r, 200))
 							}
 						}
 					}

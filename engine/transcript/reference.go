@@ -110,14 +110,11 @@ func (t *reference) top(r *skim.Reader) {
 	for key := range r.Keys() {
 		switch key {
 		case "schema_version":
-			v := short(r, 32)
-			t.x.describe(func(i *Info) { i.Version = label(v) })
+			t.x.label(&t.x.info.Version, short(r, 32))
 		case "model":
-			v := r.Str(200)
-			t.x.describe(func(i *Info) { i.Model = label(v) })
+			t.x.label(&t.x.info.Model, r.Str(200))
 		case "harness":
-			v := r.Str(200)
-			t.x.describe(func(i *Info) { i.Harness = label(v) })
+			t.x.label(&t.x.info.Harness, r.Str(200))
 		case "harness_version":
 			t.x.fact(key, r.Str(200))
 		case "outcome":
@@ -143,15 +140,13 @@ func (t *reference) top(r *skim.Reader) {
 
 func (t *reference) outcome(r *skim.Reader) {
 	if r.Kind() == skim.String {
-		v := r.Str(200)
-		t.x.describe(func(i *Info) { i.Outcome = label(v) })
+		t.x.label(&t.x.info.Outcome, r.Str(200))
 		return
 	}
 	for key := range r.Keys() {
 		switch key {
 		case "status":
-			v := r.Str(200)
-			t.x.describe(func(i *Info) { i.Outcome = label(v) })
+			t.x.label(&t.x.info.Outcome, r.Str(200))
 		case "result", "message":
 			v := r.Str(16 << 10)
 			t.x.describe(func(i *Info) { i.Result = NewText(v).String() })

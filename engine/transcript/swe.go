@@ -35,8 +35,7 @@ func (s *sweAgent) read(r *skim.Reader) {
 	for key := range r.Keys() {
 		switch key {
 		case "environment":
-			v := short(r, 200)
-			s.x.describe(func(i *Info) { i.Task = label(v) })
+			s.x.label(&s.x.info.Task, short(r, 200))
 		case "trajectory":
 			for i := range r.Items() {
 				trajectory = true
@@ -251,8 +250,7 @@ func (s *sweAgent) info(r *skim.Reader) {
 	for key := range r.Keys() {
 		switch key {
 		case "exit_status":
-			v := short(r, 200)
-			s.x.describe(func(i *Info) { i.Outcome = label(v) })
+			s.x.label(&s.x.info.Outcome, short(r, 200))
 		case "submission":
 			v := short(r, 64<<10)
 			s.x.describe(func(i *Info) { i.Result = NewText(v).String() })
@@ -276,8 +274,7 @@ func (s *sweAgent) info(r *skim.Reader) {
 				u.cost = total
 			}
 		case "swe_agent_version":
-			v := short(r, 64)
-			s.x.describe(func(i *Info) { i.Version = label(v) })
+			s.x.label(&s.x.info.Version, short(r, 64))
 		default:
 			if k := r.Kind(); k == skim.String || k == skim.Number {
 				s.x.fact(key, short(r, 200))
