@@ -20,15 +20,16 @@ const (
 )
 
 // Follow reads on until ctx ends, and signals after each step that brought
-// something: events, a restart, the end of the writer, console output. Signals
-// that nobody takes are merged. The channel is closed when the following has
-// ended; nothing of it runs any more then.
+// something: events, a restart, the end of the writer, console output. It signals
+// also when another reader of the recording was quicker. Signals that nobody takes
+// are merged. The channel is closed when the following has ended; nothing of it
+// runs any more then.
 //
 // Notices of the file system are used where they come, and a slow poll behind
 // them, so a folder on any file system is followed.
 func (r *Recording) Follow(ctx context.Context) <-chan struct{} {
 	out := make(chan struct{}, 1)
-	f := &follower{r: r, out: out, watched: map[string]bool{}}
+	f := &follower{r: r, out: out, watched: map[string]bool{}, seen: r.progress()}
 	go func() {
 		defer close(out)
 		f.run(ctx)
@@ -83,6 +84,7 @@ type follower struct {
 	watcher *fsnotify.Watcher
 	src     *source // whose folders are watched
 	watched map[string]bool
+	seen    int // of the recording's readings
 }
 
 func (f *follower) run(ctx context.Context) {
@@ -150,7 +152,8 @@ func (f *follower) read(ctx context.Context) bool {
 		if errors.Is(err, fs.ErrClosed) {
 			return false
 		}
-		if changed {
+		if n := f.r.progress(); n != f.seen {
+			f.seen = n
 			f.signal()
 		}
 		if err != nil || !changed {
@@ -158,6 +161,13 @@ func (f *follower) read(ctx context.Context) bool {
 		}
 	}
 	return false
+}
+
+// progress is how many readings brought something.
+func (r *Recording) progress() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.readings
 }
 
 func (f *follower) signal() {

@@ -190,7 +190,11 @@ func (r *Recording) Line(i int) (line int, offset int64) {
 func (r *Recording) Refresh() (changed bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.refresh(nextStep)
+	changed, err = r.refresh(nextStep)
+	if changed {
+		r.readings++
+	}
+	return changed, err
 }
 
 // Load reads the log to its end.

@@ -455,6 +455,40 @@ func until(t *testing.T, changed <-chan struct{}, what string, holds func() bool
 	}
 }
 
+// A follower tells of what another reader of the recording was quicker to read.
+func TestFollowBesideAnotherReader(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "events.jsonl")
+	write(t, log, line(0, 0, note))
+	r, err := Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	changed := r.Follow(ctx)
+	f, err := os.OpenFile(log, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for i := 1; i <= 20; i++ {
+		if _, err := f.WriteString(line(i, i, note)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Load(ctx); err != nil || r.Len() != i+1 {
+			t.Fatalf("%d events, %v", r.Len(), err)
+		}
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nothing tells of event %d", i)
+		}
+	}
+	stop()
+	for range changed { // the follower has ended when it is closed
+	}
+}
+
 func TestFollow(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "heat")

@@ -42,6 +42,7 @@ type Recording struct {
 	src      *source
 	file     blob // the log; nil while there is none
 	restarts int
+	readings int // those that brought something, whoever asked for them
 	live     bool
 	manifest *arena.Manifest
 	match    *Match
