@@ -130,7 +130,6 @@ func (f Fault) Target() string {
 
 // Params are the parameters beside kind and machine, as one JSON object.
 func (f Fault) Params() json.RawMessage {
-	f.Kind, f.Machine = "", ""
 	var all map[string]any
 	b, _ := json.Marshal(f) // plain data always encodes
 	_ = json.Unmarshal(b, &all)

@@ -49,28 +49,16 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 			words: Words{Does: "cuts the power: what was written and not flushed is lost", Witness: "the host: the SSH port refuses; after it: another boot says hello",
 				Undo: "powers it on again"},
 			boots: true, fit: remember,
-			inject: func(ctx context.Context, s *scene) error { return s.machine.PowerCut(ctx) },
-			bitten: func(ctx context.Context, s *scene) (string, bool, error) {
-				conn, saw, err := held(ctx, s.machine, 22)
-				if conn != nil {
-					conn.Close()
-				}
-				return saw, conn == nil, err
-			},
-			undo: func(ctx context.Context, s *scene) error {
-				p, err := s.machine.Power(ctx)
-				if err != nil || p != vm.PowerOff {
-					return err
-				}
-				return s.machine.PowerOnAgain(ctx)
-			},
-			well: backAgain,
+			inject: onMachine(vm.Machine.PowerCut),
+			bitten: func(ctx context.Context, s *scene) (string, bool, error) { return refuses(ctx, s.machine, 22) },
+			undo:   ifPower(vm.PowerOff, vm.Machine.PowerOnAgain),
+			well:   backAgain,
 		},
 		HardReset: {
 			words: Words{Does: "presses the reset button: nothing is synced", Witness: "the guest: another boot says hello",
 				Undo: "nothing to undo: waits until it answers again", Forgeable: "the boot's id; not that QEMU saw the reset"},
 			boots: true, fit: remember,
-			inject: func(ctx context.Context, s *scene) error { return s.machine.Reset(ctx) },
+			inject: onMachine(vm.Machine.Reset),
 			bitten: newBoot, undo: nothing, well: answers,
 		},
 		CleanReboot: {
@@ -84,7 +72,7 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 			words: Words{Does: "freezes the machine: no instruction runs", Witness: "the guest: its agent, which answered, is silent for 3 s",
 				Undo: "thaws it and puts its clock right", Forgeable: "the silence, by killing the agent"},
 			fit:    remember,
-			inject: func(ctx context.Context, s *scene) error { return s.machine.Pause(ctx) },
+			inject: onMachine(vm.Machine.Pause),
 			bitten: func(ctx context.Context, s *scene) (string, bool, error) {
 				if h, err := hello(ctx, s.machine); err == nil {
 					return fmt.Sprintf("its agent answers, up %.1f s", h.Uptime.Seconds()), false, nil
@@ -93,13 +81,7 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 				}
 				return fmt.Sprintf("its agent is silent for %v", silence), true, nil
 			},
-			undo: func(ctx context.Context, s *scene) error {
-				p, err := s.machine.Power(ctx)
-				if err != nil || p != vm.PowerPaused {
-					return err
-				}
-				return s.machine.Resume(ctx)
-			},
+			undo: ifPower(vm.PowerPaused, vm.Machine.Resume),
 			well: answers,
 		},
 		LinkDown: {
@@ -107,14 +89,8 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 				Undo: "puts the cable back", Forgeable: forgedPing},
 			inject: func(ctx context.Context, s *scene) error { return s.link.Plug(ctx, s.machine.Name(), false) },
 			undo:   func(ctx context.Context, s *scene) error { return s.link.Plug(ctx, s.machine.Name(), true) },
-			bitten: func(ctx context.Context, s *scene) (string, bool, error) {
-				p, err := s.ping(ctx, s.peer, s.machine, 2, "0.2")
-				return p.String(), p.got == 0, err
-			},
-			well: func(ctx context.Context, s *scene) (string, bool, error) {
-				p, err := s.ping(ctx, s.peer, s.machine, 2, "0.2")
-				return p.String(), p.got == p.sent, err
-			},
+			bitten: measured(pings(2, "0.2"), pinged.String, func(_ *scene, p pinged) bool { return p.got == 0 }),
+			well:   measured(pings(2, "0.2"), pinged.String, func(_ *scene, p pinged) bool { return p.got == p.sent }),
 		},
 		OneWay: {
 			words: Words{Does: "loses what the machine sends its peer, and nothing of what the peer sends", Witness: "both kernels' counts of received frames, while each pings the other",
@@ -125,14 +101,8 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 			undo: func(_ context.Context, s *scene) error {
 				return s.link.Impair(s.machine.Name(), s.peer.Name(), vm.Impairment{})
 			},
-			bitten: func(ctx context.Context, s *scene) (string, bool, error) {
-				there, back, err := s.bothWays(ctx)
-				return ways(there, back), there == 0 && back > 0, err
-			},
-			well: func(ctx context.Context, s *scene) (string, bool, error) {
-				there, back, err := s.bothWays(ctx)
-				return ways(there, back), there > 0 && back > 0, err
-			},
+			bitten: measured(bothWays, frames.String, func(_ *scene, f frames) bool { return f.there == 0 && f.back > 0 }),
+			well:   measured(bothWays, frames.String, func(_ *scene, f frames) bool { return f.there > 0 && f.back > 0 }),
 		},
 		SlowLink: {
 			words: Words{Does: "delays frames between the machine and its peer, or loses some, both ways", Witness: "the peer: how many of its pings are answered, and how fast",
@@ -140,16 +110,12 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 			inject: func(_ context.Context, s *scene) error {
 				return s.impairBoth(vm.Impairment{Delay: time.Duration(s.fault.DelayMS) * time.Millisecond, Loss: float64(s.fault.LossPercent) / 100})
 			},
-			undo: func(_ context.Context, s *scene) error { return s.impairBoth(vm.Impairment{}) },
-			bitten: func(ctx context.Context, s *scene) (string, bool, error) {
-				p, err := s.ping(ctx, s.peer, s.machine, 20, "0.05")
-				return p.String(), s.slow(p), err
-			},
-			well: func(ctx context.Context, s *scene) (string, bool, error) {
-				p, err := s.ping(ctx, s.peer, s.machine, 10, "0.05")
+			undo:   func(_ context.Context, s *scene) error { return s.impairBoth(vm.Impairment{}) },
+			bitten: measured(pings(20, "0.05"), pinged.String, (*scene).slow),
+			well: measured(pings(10, "0.05"), pinged.String, func(s *scene, p pinged) bool {
 				delay := time.Duration(s.fault.DelayMS) * time.Millisecond
-				return p.String(), p.got == p.sent && (delay == 0 || p.rtt < delay), err
-			},
+				return p.got == p.sent && (delay == 0 || p.rtt < delay)
+			}),
 		},
 		DiskStall: {
 			words: Words{Does: "holds up all that the machine asks of its disk", Witness: "the guest: a durable write is not done within 4 s",
@@ -213,40 +179,56 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 				return s.machine.SetClock(ctx, time.Duration(s.fault.JumpMS)*time.Millisecond)
 			},
 			undo: func(ctx context.Context, s *scene) error { return s.machine.SetClock(ctx, 0) },
-			bitten: func(ctx context.Context, s *scene) (string, bool, error) {
-				off, err := offset(ctx, s.machine)
+			bitten: measured(offset, clockSaw, func(s *scene, off time.Duration) bool {
 				jump := time.Duration(s.fault.JumpMS) * time.Millisecond
-				return clockSaw(off), (off - jump).Abs() < jump.Abs()/4, err
-			},
-			well: func(ctx context.Context, s *scene) (string, bool, error) {
-				off, err := offset(ctx, s.machine)
-				return clockSaw(off), off.Abs() < time.Second, err
-			},
+				return (off - jump).Abs() < jump.Abs()/4
+			}),
+			well: measured(offset, clockSaw, func(_ *scene, off time.Duration) bool { return off.Abs() < time.Second }),
 		},
 		MemoryPressure: {
 			words: Words{Does: "takes memory that the machine cannot reclaim", Witness: "the guest's kernel: how much is available",
 				Undo: "gives it back", Forgeable: forgedFile},
-			fit: func(ctx context.Context, s *scene) (saw string, ok bool, err error) {
-				s.mem, err = available(ctx, s.machine)
-				return fmt.Sprintf("%d MiB available", s.mem), s.mem > s.fault.MiB, err
-			},
+			fit: measured(available, memorySaw, func(s *scene, mib int) bool {
+				s.mem = mib
+				return mib > s.fault.MiB
+			}),
 			inject: func(ctx context.Context, s *scene) error {
 				return run(ctx, s.machine, "fallocate", "-l", strconv.Itoa(s.fault.MiB<<20), hogFile)
 			},
-			undo: func(ctx context.Context, s *scene) error { return s.machine.Guest().Remove(ctx, hogFile) },
-			bitten: func(ctx context.Context, s *scene) (string, bool, error) {
-				now, err := available(ctx, s.machine)
-				return fmt.Sprintf("%d MiB available", now), s.mem-now >= s.fault.MiB*3/4, err
-			},
-			well: func(ctx context.Context, s *scene) (string, bool, error) {
-				now, err := available(ctx, s.machine)
-				return fmt.Sprintf("%d MiB available", now), s.mem-now < s.fault.MiB/4, err
-			},
+			undo:   func(ctx context.Context, s *scene) error { return s.machine.Guest().Remove(ctx, hogFile) },
+			bitten: measured(available, memorySaw, func(s *scene, mib int) bool { return s.mem-mib >= s.fault.MiB*3/4 }),
+			well:   measured(available, memorySaw, func(s *scene, mib int) bool { return s.mem-mib < s.fault.MiB/4 }),
 		},
 	}
 }
 
 func nothing(context.Context, *scene) error { return nil }
+
+func onMachine(do func(vm.Machine, context.Context) error) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error { return do(s.machine, ctx) }
+}
+
+// ifPower does it to a machine in that state: in another one somebody already has.
+func ifPower(in vm.Power, do func(vm.Machine, context.Context) error) func(context.Context, *scene) error {
+	return func(ctx context.Context, s *scene) error {
+		p, err := s.machine.Power(ctx)
+		if err != nil || p != in {
+			return err
+		}
+		return do(s.machine, ctx)
+	}
+}
+
+// measured is the sight of a figure: what it says, and whether it is what is awaited.
+func measured[T any](measure func(context.Context, *scene) (T, error), say func(T) string, awaited func(*scene, T) bool) sight {
+	return func(ctx context.Context, s *scene) (string, bool, error) {
+		v, err := measure(ctx, s)
+		if err != nil {
+			return "", false, err
+		}
+		return say(v), awaited(s, v), nil
+	}
+}
 
 // says tells whether an error has one of the texts of the C library.
 func says(err error, texts ...string) bool {
@@ -327,11 +309,7 @@ func killed(ctx context.Context, s *scene) (string, bool, error) {
 
 func stopped(ctx context.Context, s *scene) (string, bool, error) {
 	if s.fault.Port != 0 {
-		conn, saw, err := held(ctx, s.machine, s.fault.Port)
-		if conn != nil {
-			conn.Close()
-		}
-		return saw, conn == nil, err
+		return refuses(ctx, s.machine, s.fault.Port)
 	}
 	u, err := s.machine.Guest().Unit(ctx, s.fault.Unit)
 	return unitSaw(u), u.ActiveState == "inactive" && u.MainPID == 0, err
@@ -351,9 +329,16 @@ func (s *scene) slow(p pinged) bool {
 	return s.fault.DelayMS == 0 || p.got > 0 && p.rtt >= time.Duration(s.fault.DelayMS)*2*time.Millisecond*9/10
 }
 
-// bothWays is how many frames each kernel receives while the other machine pings
-// it: what the machine sends its peer, and what comes back the other way.
-func (s *scene) bothWays(ctx context.Context) (there, back int, err error) {
+// frames are how many each kernel received: of what the machine sends its peer, and
+// of what comes back the other way.
+type frames struct{ there, back int }
+
+func (f frames) String() string {
+	return fmt.Sprintf("the peer received %d frames, the machine %d", f.there, f.back)
+}
+
+// bothWays counts while each machine pings the other.
+func bothWays(ctx context.Context, s *scene) (f frames, err error) {
 	count := func(from, to vm.Machine) (int, error) {
 		before, err := s.received(ctx, to)
 		if err != nil {
@@ -365,15 +350,11 @@ func (s *scene) bothWays(ctx context.Context) (there, back int, err error) {
 		after, err := s.received(ctx, to)
 		return after - before, err
 	}
-	if there, err = count(s.machine, s.peer); err != nil {
-		return 0, 0, err
+	if f.there, err = count(s.machine, s.peer); err != nil {
+		return f, err
 	}
-	back, err = count(s.peer, s.machine)
-	return there, back, err
-}
-
-func ways(there, back int) string {
-	return fmt.Sprintf("the peer received %d frames, the machine %d", there, back)
+	f.back, err = count(s.peer, s.machine)
+	return f, err
 }
 
 // fill takes all space there is: large pieces while they fit, then smaller ones.
@@ -398,21 +379,23 @@ func fill(ctx context.Context, s *scene) error {
 
 // offset is the guest's clock less the host's, as date tells it, within half the
 // time that date takes.
-func offset(ctx context.Context, m vm.Machine) (time.Duration, error) {
+func offset(ctx context.Context, s *scene) (time.Duration, error) {
 	sent := time.Now()
-	r, err := m.Guest().Run(ctx, []string{"date", "+%s.%N"}, nil)
+	r, err := s.machine.Guest().Run(ctx, []string{"date", "+%s.%N"}, nil)
 	if err != nil {
 		return 0, err
 	}
 	sec, frac, _ := strings.Cut(strings.TrimSpace(string(r.Stdout)), ".")
-	s, err1 := strconv.ParseInt(sec, 10, 64)
+	unix, err1 := strconv.ParseInt(sec, 10, 64)
 	ns, err2 := strconv.ParseInt(frac, 10, 64)
 	if err1 != nil || err2 != nil {
 		return 0, fmt.Errorf("date says %q", firstLine(r.Stdout))
 	}
-	return time.Unix(s, ns).Sub(sent.Add(time.Since(sent) / 2)), nil
+	return time.Unix(unix, ns).Sub(sent.Add(time.Since(sent) / 2)), nil
 }
 
 func clockSaw(off time.Duration) string {
 	return fmt.Sprintf("its clock is %+.3f s off", off.Seconds())
 }
+
+func memorySaw(mib int) string { return fmt.Sprintf("%d MiB available", mib) }

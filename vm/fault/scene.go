@@ -101,6 +101,15 @@ func held(ctx context.Context, m vm.Machine, port int) (conn net.Conn, saw strin
 	return conn, "the port keeps a connection", nil
 }
 
+// refuses is the sight of a port that keeps no connection.
+func refuses(ctx context.Context, m vm.Machine, port int) (string, bool, error) {
+	conn, saw, err := held(ctx, m, port)
+	if conn != nil {
+		conn.Close()
+	}
+	return saw, conn == nil, err
+}
+
 // ended tells whether the far end ends a connection within d. What it says
 // meanwhile is thrown away.
 func ended(c net.Conn, d time.Duration) bool {
@@ -176,6 +185,13 @@ func (p pinged) String() string {
 	return s
 }
 
+// pings are the peer's of the machine.
+func pings(count int, every string) func(context.Context, *scene) (pinged, error) {
+	return func(ctx context.Context, s *scene) (pinged, error) {
+		return s.ping(ctx, s.peer, s.machine, count, every)
+	}
+}
+
 func (s *scene) ping(ctx context.Context, from, to vm.Machine, count int, every string) (pinged, error) {
 	addr, err := s.link.Spec().Addr(to.Name())
 	if err != nil {
@@ -238,9 +254,9 @@ func (s *scene) nic(m vm.Machine) int {
 	return n
 }
 
-// available is the memory that a machine's kernel says can be had.
-func available(ctx context.Context, m vm.Machine) (mib int, err error) {
-	b, err := m.Guest().ReadFile(ctx, "/proc/meminfo", 4<<10)
+// available is the memory that the machine's kernel says can be had.
+func available(ctx context.Context, s *scene) (mib int, err error) {
+	b, err := s.machine.Guest().ReadFile(ctx, "/proc/meminfo", 4<<10)
 	if err != nil {
 		return 0, err
 	}
