@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"refbox/engine/archive"
 	"refbox/engine/event"
 	"refbox/engine/export"
 	"refbox/engine/playback"
@@ -185,13 +186,7 @@ func bundleName(dir string) string {
 	if filepath.Base(dir) == "events.jsonl" {
 		dir = filepath.Dir(dir)
 	}
-	name := filepath.Base(dir)
-	for _, ext := range []string{".tar.gz", ".tgz", ".zip"} {
-		if s, ok := strings.CutSuffix(name, ext); ok {
-			return s
-		}
-	}
-	return name
+	return archive.Stem(filepath.Base(dir))
 }
 
 // exporter writes files whole or not at all, and never into the recording.

@@ -48,9 +48,16 @@ type Problem struct {
 }
 
 // Is says whether a path names an archive, by its name alone.
-func Is(path string) bool {
-	p := strings.ToLower(path)
-	return strings.HasSuffix(p, ".tar.gz") || strings.HasSuffix(p, ".tgz") || strings.HasSuffix(p, ".zip")
+func Is(path string) bool { return Stem(path) != path }
+
+// Stem is a path without what makes it an archive's.
+func Stem(path string) string {
+	for _, ext := range []string{".tar.gz", ".tgz", ".zip"} {
+		if cut := len(path) - len(ext); cut >= 0 && strings.EqualFold(path[cut:], ext) {
+			return path[:cut]
+		}
+	}
+	return path
 }
 
 // Open reads an archive's files. Its root is the folder that holds events.jsonl

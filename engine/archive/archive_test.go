@@ -354,3 +354,11 @@ func TestPipeIsNotOpened(t *testing.T) {
 		t.Fatal("the pipe is waited for")
 	}
 }
+
+func TestStem(t *testing.T) {
+	for path, want := range map[string]string{"a/heat.tar.gz": "a/heat", "heat.TGZ": "heat", "heat.1.zip": "heat.1", "heat": "heat", "heat.tar": "heat.tar", "zip": "zip", "é.gz": "é.gz", "": ""} {
+		if got := Stem(path); got != want || Is(path) != (want != path) {
+			t.Errorf("Stem(%q) = %q, an archive's: %t; want %q", path, got, Is(path), want)
+		}
+	}
+}

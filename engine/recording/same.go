@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"refbox/engine/archive"
 	"refbox/engine/text"
 )
 
@@ -46,7 +47,7 @@ func MarkSame(list []Summary) {
 		var others []string
 		for _, j := range by[s.likeness] {
 			// A heat beside its own bundle goes by one name.
-			if j != i && list[j].Path != s.Path && bare(list[j].Name) != bare(s.Name) {
+			if j != i && list[j].Path != s.Path && archive.Stem(list[j].Name) != archive.Stem(s.Name) {
 				others = append(others, list[j].Name)
 			}
 		}
@@ -68,11 +69,3 @@ func MarkSame(list []Summary) {
 }
 
 const sameMatch = "same_match"
-
-// bare is a recording's name without what an archive adds to it.
-func bare(name string) string {
-	for _, ext := range []string{".tar.gz", ".tgz", ".zip"} {
-		name = strings.TrimSuffix(name, ext)
-	}
-	return name
-}
