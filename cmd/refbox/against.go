@@ -24,16 +24,12 @@ func replayAgainst(ctx context.Context, a *app, dir, other string, lines, asJSON
 	if err != nil {
 		return err
 	}
-	against, err := openRecording(other)
+	against, err := loadRecording(ctx, other)
 	if err != nil {
 		rec.Close()
 		return err
 	}
 	defer against.Close()
-	if err := against.Load(ctx); err != nil {
-		rec.Close()
-		return err
-	}
 	if !lines && !asJSON && canShow(a) {
 		return leaveScreen(tui.Race(ctx, screenConfig(a), rec, against, a.in, a.out))
 	}

@@ -166,14 +166,11 @@ func rule(ctx context.Context, a *app, dir string, r control.Ruling, asJSON bool
 
 // noDesk says why a heat has no desk.
 func noDesk(ctx context.Context, dir string) error {
-	rec, err := openRecording(dir)
+	rec, err := loadRecording(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
-	if err := rec.Load(ctx); err != nil {
-		return err
-	}
 	if rec.World(rec.Len()).Over() {
 		return fmt.Errorf("the heat in %s is over: its recording is closed, and no ruling can be added to it", text.Line(dir))
 	}
@@ -217,14 +214,11 @@ type noteLine struct {
 }
 
 func deskState(ctx context.Context, a *app, dir string, asJSON bool) error {
-	rec, err := openRecording(dir)
+	rec, err := loadRecording(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
-	if err := rec.Load(ctx); err != nil {
-		return err
-	}
 	s := deskStandingOf(rec)
 	if asJSON {
 		return writeJSON(a.out, s)

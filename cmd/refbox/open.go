@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,6 +44,19 @@ func openRecording(path string) (*recording.Recording, error) {
 	}
 	rec, err := recording.OpenTree(tree, path, found...)
 	return withEvents(path, rec, err)
+}
+
+// loadRecording opens a recording and reads all of it.
+func loadRecording(ctx context.Context, path string) (*recording.Recording, error) {
+	rec, err := openRecording(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := rec.Load(ctx); err != nil {
+		rec.Close()
+		return nil, err
+	}
+	return rec, nil
 }
 
 // withEvents refuses a recording that holds nothing of a heat, and says what is in

@@ -40,14 +40,11 @@ referee ruled is listed as that. Exits 1 when a verdict does not follow.`,
 }
 
 func reReferee(ctx context.Context, a *app, dir, name string, all, asJSON bool) error {
-	rec, err := openRecording(dir)
+	rec, err := loadRecording(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer rec.Close()
-	if err := rec.Load(ctx); err != nil {
-		return err
-	}
 	pkg, missing, err := verifiersOf(rec, name)
 	if err != nil {
 		return err

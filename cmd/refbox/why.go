@@ -25,14 +25,11 @@ func newWhy(a *app) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			rec, err := openRecording(args[0])
+			rec, err := loadRecording(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			defer rec.Close()
-			if err := rec.Load(cmd.Context()); err != nil {
-				return err
-			}
 			return explain(a, rec, args[1:], asJSON)
 		},
 	}
