@@ -3,7 +3,6 @@ package analysis
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -29,18 +28,13 @@ func FromStep(f *transcript.Full) (Action, bool) {
 	if !Acts(f.Head) {
 		return Action{}, false
 	}
-	a := Action{Index: f.Pos, ID: f.CallID, Tool: f.Tool, Class: f.Class, StartedMS: max(f.AtMS, 0), DurationMS: max(f.DurationMS, 0),
+	a := Action{Success: !f.Outcome.Bad(), Index: f.Pos, ID: f.CallID, Tool: f.Tool, Class: f.Class, StartedMS: max(f.AtMS, 0), DurationMS: max(f.DurationMS, 0),
 		ReferenceKind: Kind(f.ReferenceKind)}
 	if f.RecordedMS >= 0 {
 		a.StartedMS = f.RecordedMS
 	}
 	if f.Pos < 0 {
 		a.Index = f.Index
-	}
-	switch f.Outcome {
-	case transcript.Failed, transcript.TimedOut, transcript.Cancelled:
-	default:
-		a.Success = true
 	}
 	if t, ok := f.Part(transcript.PartDescription); ok {
 		a.Description = t.String()
@@ -129,7 +123,7 @@ func Of(ctx context.Context, t *transcript.Transcript, agents ...int) (Analysis,
 		}
 		f, err := t.Full(i)
 		if err != nil {
-			return Analysis{}, fmt.Errorf("step %d: %w", i, err)
+			return Analysis{}, err
 		}
 		if a, ok := FromStep(f); ok {
 			actions = append(actions, a)

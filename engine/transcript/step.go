@@ -60,6 +60,9 @@ var outcomeNames = [...]string{"", "done", "ok", "failed", "timeout", "cancelled
 
 func (o Outcome) String() string { return name(outcomeNames[:], int(o)) }
 
+// Bad says that a step ended, and not as it should.
+func (o Outcome) Bad() bool { return o == Failed || o == TimedOut || o == Cancelled }
+
 // Class is what a tool does, whatever the harness calls it.
 type Class uint8
 

@@ -293,9 +293,8 @@ func (a *atif) step(f *transcript.Full, calls map[string]bool) atifStep {
 	}
 	calls[id] = true
 	x.Calls = []atifCall{{ID: id, Function: cmp.Or(s.Redact.Text(f.Tool), "unknown"), Arguments: a.arguments(f)}}
-	failed := f.Outcome == transcript.Failed || f.Outcome == transcript.TimedOut || f.Outcome == transcript.Cancelled
 	res := atifResult{Call: id, Content: s.words(f, transcript.PartOutput, transcript.PartError, transcript.PartMedia), Agents: a.refs[f.Index],
-		Extra: map[string]any{"is_error": failed, "outcome": f.Outcome.String()}}
+		Extra: map[string]any{"is_error": f.Outcome.Bad(), "outcome": f.Outcome.String()}}
 	if f.Exit != nil {
 		res.Extra["exit_code"] = *f.Exit
 	}
