@@ -33,19 +33,24 @@ func Recorded(ctx context.Context, dir string) (season.Attempt, bool, error) {
 		return season.Attempt{}, false, err
 	}
 	defer rec.Close()
+	return readAttempt(ctx, rec)
+}
+
+func readAttempt(ctx context.Context, rec *recording.Recording) (season.Attempt, bool, error) {
 	if err := rec.Load(ctx); err != nil {
 		return season.Attempt{}, false, err
 	}
 	w := rec.World(rec.Len())
 	m := rec.Match()
-	if !w.Over() || rec.Live() || m != nil && m.Ours() && m.End == nil {
+	if !w.Over() || rec.Live() || m.Ours() && m.End == nil {
 		return season.Attempt{}, false, nil
 	}
 	a := attemptOf(w)
-	if m != nil && m.Ours() {
-		a.Key, a.Seed = m.CompatibilityKey, m.End.Seed
-	} else if m != nil {
+	if m != nil {
 		a.Key = m.CompatibilityKey
+	}
+	if m.Ours() {
+		a.Seed = m.End.Seed
 	}
 	if w.MatchState == world.Aborted && !a.Aborted && !noContest(w) {
 		return season.Attempt{}, false, nil // stopped from outside: interrupted
@@ -129,19 +134,18 @@ func Attempts(ctx context.Context, dir string) func(output string) (season.Attem
 		} else if !st.IsDir() {
 			return season.Attempt{}, fmt.Errorf("%s is not a folder", name)
 		}
-		full := filepath.Join(dir, name)
-		a, over, err := Recorded(ctx, full)
+		rec, err := recording.Open(filepath.Join(dir, name))
+		if err != nil {
+			return season.Attempt{}, err
+		}
+		defer rec.Close()
+		a, over, err := readAttempt(ctx, rec)
 		if err != nil {
 			return a, err
 		}
 		if !over {
 			return a, errors.New("it is not finished")
 		}
-		rec, err := recording.Open(full)
-		if err != nil {
-			return a, err
-		}
-		defer rec.Close()
 		rep, err := rec.Verify(ctx)
 		if err != nil {
 			return a, err

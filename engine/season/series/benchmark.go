@@ -3,7 +3,6 @@ package series
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -183,7 +182,7 @@ func (b *Benchmark) Resumable(suite string, plan []Planned) error {
 		return fmt.Errorf("%w: %d arenas were planned, now %d", ErrOther, len(b.Plan), len(plan))
 	}
 	for i := range plan {
-		if !reflect.DeepEqual(b.Plan[i], plan[i]) {
+		if b.Plan[i] != plan[i] {
 			return fmt.Errorf("%w: arena %d was planned as %+v, now it is %+v", ErrOther, i+1, b.Plan[i], plan[i])
 		}
 	}
