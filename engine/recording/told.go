@@ -101,11 +101,7 @@ func (t *told) judge(charged []checkpoint, final *told) verdict {
 			return foreign
 		}
 		return unverified
-	case t.total == charged[len(charged)-1].used:
-		return own
-	}
-	switch {
-	case len(t.meets(charged)) > 0:
+	case t.total == charged[len(charged)-1].used, len(t.meets(charged)) > 0:
 		return own
 	case t.partial:
 		return unverified
@@ -268,8 +264,7 @@ func (v *verification) transcripts(ctx context.Context) error {
 		if list := x.charged[t.agent]; len(list) > 0 {
 			charged = list[len(list)-1].used
 		}
-		switch {
-		case t.torn != nil:
+		if t.torn != nil {
 			v.add(Note, "torn_transcript", t.file, 0, t.tornAt, "%s", t.damage())
 		}
 		switch {
