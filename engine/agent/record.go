@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"refbox/engine/internal/echo"
 	"refbox/engine/text"
@@ -104,10 +103,7 @@ func (r *record) event(code byte, stream int, p []byte) {
 		return
 	}
 	r.left[way] -= len(p)
-	data := append(r.carry[stream], p...)
-	whole := len(data) - tornRune(data)
-	r.carry[stream] = append([]byte(nil), data[whole:]...)
-	data = data[:whole]
+	data := wholeRunes(&r.carry[stream], p)
 	if !r.pty && code == CastOutput {
 		data = r.withCR(data)
 	}
@@ -129,18 +125,13 @@ func (r *record) withCR(p []byte) []byte {
 	return out
 }
 
-// tornRune is the length of an unfinished UTF-8 sequence at p's end.
-func tornRune(p []byte) int {
-	for n := 1; n <= min(3, len(p)); n++ {
-		c := p[len(p)-n]
-		if utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(p[len(p)-n:]) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
+// wholeRunes is carry and p up to the last rune's end; what is torn off there is the
+// next carry.
+func wholeRunes(carry *[]byte, p []byte) []byte {
+	data := append(*carry, p...)
+	n := len(data) - text.Torn(data)
+	*carry = append([]byte(nil), data[n:]...)
+	return data[:n]
 }
 
 func (r *record) mark(text string) {

@@ -64,11 +64,8 @@ func (t *terminal) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	t.left -= len(p)
-	data := append(t.carry, p...)
-	whole := len(data) - tornRune(data)
-	t.carry = append([]byte(nil), data[whole:]...)
-	if whole > 0 {
-		t.cast.Event(CastOutput, data[:whole])
+	if data := wholeRunes(&t.carry, p); len(data) > 0 {
+		t.cast.Event(CastOutput, data)
 	}
 	return len(p), nil
 }

@@ -5,9 +5,9 @@ import (
 	"os"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"refbox/engine/event"
+	"refbox/engine/text"
 )
 
 const (
@@ -151,7 +151,7 @@ func (c *CastWriter) endFrame(last bool) {
 	}
 	n := len(c.frame)
 	if !last {
-		n -= partial(c.frame)
+		n -= text.Torn(c.frame)
 	}
 	if n == 0 {
 		return
@@ -159,19 +159,6 @@ func (c *CastWriter) endFrame(last bool) {
 	c.line(c.frameMS, 'o', c.frame[:n])
 	c.frame = append(c.frame[:0], c.frame[n:]...)
 	c.frameMS = c.lastMS
-}
-
-// partial is the length of an unfinished character at the end of b.
-func partial(b []byte) int {
-	for n := 1; n <= min(utf8.UTFMax-1, len(b)); n++ {
-		if c := b[len(b)-n]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-n:]) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
 }
 
 func (c *CastWriter) line(ms uint64, kind byte, data []byte) {
