@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
 	"refbox/engine/control"
@@ -76,17 +75,25 @@ func (h *Heat) enter() bool {
 	return true
 }
 
+// running is a seat that has not failed, for a person's call.
+func (h *Heat) running(territory string) (*seat, error) {
+	if s := h.seat(territory); s != nil && s.failed == nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("no running seat is called %q", words(territory))
+}
+
 // Attach joins a machine's serial console.
 func (h *Heat) Attach(ctx context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {
 	if !h.enter() {
 		return nil, errNotRunning
 	}
-	i := slices.IndexFunc(h.seats, func(s *seat) bool { return s.id() == territory && s.failed == nil })
-	if i < 0 {
+	s, err := h.running(territory)
+	if err != nil {
 		h.desks.Done()
-		return nil, fmt.Errorf("no running seat is called %q", territory)
+		return nil, err
 	}
-	m := h.seats[i].cluster.Machine(machine)
+	m := s.cluster.Machine(machine)
 	if m == nil {
 		h.desks.Done()
 		return nil, fmt.Errorf("seat %s has no machine %q", territory, machine)
@@ -96,13 +103,13 @@ func (h *Heat) Attach(ctx context.Context, author, territory, machine string) (i
 		h.desks.Done()
 		return nil, err
 	}
-	c := &console{heat: h, m: m, seat: h.seats[i], author: author}
+	c := &console{heat: h, m: m, seat: s, author: author, done: make(chan struct{})}
 	c.more = sync.NewCond(&c.mu)
 	c.detach = m.Console().Attach(c.printed)
 	h.desks.Go(func() { // ends with the machine, or with Close
 		select {
 		case <-m.Done():
-		case <-c.closed():
+		case <-c.done:
 		}
 		c.Close()
 	})
@@ -123,25 +130,13 @@ type console struct {
 	keys  echo.Input
 	typed []byte // what is kept of it
 	count uint64
-	done  chan struct{}
 	over  bool
+	done  chan struct{} // closed when it is over
 }
 
 // Login implements control.LoginAt.
 func (c *console) Login() control.Login {
 	return control.Login{User: "root", Password: c.seat.password}
-}
-
-func (c *console) closed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.done == nil {
-		c.done = make(chan struct{})
-		if c.over {
-			close(c.done)
-		}
-	}
-	return c.done
 }
 
 func (c *console) printed(p []byte) {
@@ -205,9 +200,6 @@ func (c *console) Close() error {
 	}
 	c.over = true
 	c.keep(c.keys.End())
-	if c.done == nil {
-		c.done = make(chan struct{})
-	}
 	close(c.done)
 	typed, count := string(c.typed), c.count
 	c.more.Broadcast()

@@ -3,7 +3,6 @@ package heat
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"refbox/engine/agent"
@@ -15,17 +14,14 @@ func (h *Heat) Sit(ctx context.Context, _, territory, machine string, size contr
 	if !h.enter() {
 		return nil, errNotRunning
 	}
-	i := slices.IndexFunc(h.seats, func(s *seat) bool { return s.id() == territory && s.failed == nil })
-	if i < 0 {
-		h.desks.Done()
-		return nil, fmt.Errorf("no running seat is called %q", words(territory))
+	defer h.desks.Done()
+	s, err := h.running(territory)
+	if err != nil {
+		return nil, err
 	}
-	s := h.seats[i]
 	if !agent.IsHuman(s.player) {
-		h.desks.Done()
 		return nil, fmt.Errorf("%s is played by %s: a person's seats are %s", s.id(), s.adapter, h.personsSeats())
 	}
-	defer h.desks.Done()
 	t, err := agent.OpenTerminal(ctx, s.gateway.Login(), machine, size.Cols, size.Rows)
 	if err != nil {
 		return nil, err
