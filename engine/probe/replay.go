@@ -16,7 +16,7 @@ import (
 // Insufficient says why records do not suffice to answer a verifier.
 type Insufficient struct {
 	Reason string
-	spent  bool // what it asked was recorded, but not so often
+	Spent  bool // what it asked was recorded, but not so often
 }
 
 func (e *Insufficient) Error() string { return e.Reason }
@@ -187,7 +187,7 @@ func (p *Replay) eventually(timeout, every time.Duration, try func() error) erro
 		var f *Failure
 		var spent *Insufficient
 		switch {
-		case errors.As(err, &spent) && spent.spent && last != nil:
+		case errors.As(err, &spent) && spent.Spent && last != nil:
 			if p.left == 0 && p.gaveUp || p.clock+uint64((2*every).Milliseconds()) >= deadline {
 				return last
 			}
@@ -364,6 +364,3 @@ func (g remembered) Sync(context.Context) error {
 	_, err := g.ask("sync", nil)
 	return err
 }
-
-// Spent says that what was asked had been recorded, but not so often.
-func (e *Insufficient) Spent() bool { return e.spent }

@@ -48,7 +48,7 @@ func (x *reviewer) main(v Verdict, e probe.Evidence) (Finding, error) {
 	evidence, err := x.attempt(ctx, m.Operation == referee.HostReboot, file, a, e)
 	// An attempt that was cut off between two questions has no record of that.
 	var lacks *probe.Insufficient
-	if errors.As(err, &lacks) && e.Category == probe.Timeout && lacks.Spent() {
+	if errors.As(err, &lacks) && e.Category == probe.Timeout && lacks.Spent {
 		err = probe.ErrCutOff
 	}
 	f, err := found("passed", err)
