@@ -164,7 +164,7 @@ func (s *evidenceScreen) draw(c canvas.Canvas) {
 }
 
 func (s *evidenceScreen) drawTrials(c canvas.Canvas, r canvas.Rect, trials []trial) {
-	outline, line := focusOutline(!s.right)
+	outline, line := view.Outline(!s.right)
 	in := c.Sub(c.Frame(r, outline, s.milestone, countNote(len(trials)), line, canvas.Fg(canvas.Title).With(canvas.Bold)))
 	w, h := in.Size()
 	if len(trials) == 0 {
@@ -182,13 +182,13 @@ func (s *evidenceScreen) drawTrials(c canvas.Canvas, r canvas.Rect, trials []tri
 		right := in.PutRight(w-1, y, w/2, note, canvas.Fg(canvas.Dim))
 		in.PutFit(11, y, right-12, t.text, t.style)
 		if first+y == s.chosen {
-			selected(in, y)
+			view.Choose(in, y)
 		}
 	}
 }
 
 func (s *evidenceScreen) drawRecord(c canvas.Canvas, r canvas.Rect, trials []trial) {
-	outline, line := focusOutline(s.right)
+	outline, line := view.Outline(s.right)
 	if s.chosen >= len(trials) {
 		c.Frame(r, outline, "evidence", "", line, canvas.Fg(canvas.Title).With(canvas.Bold))
 		return
@@ -213,9 +213,7 @@ func (s *evidenceScreen) drawRecord(c canvas.Canvas, r canvas.Rect, trials []tri
 	for y := 0; y < h && s.up+y < len(s.lines); y++ {
 		in.PutFit(1, y, w-2, s.lines[s.up+y].text, s.lines[s.up+y].style)
 	}
-	if more := len(s.lines) - h - s.up; more > 0 {
-		c.PutRight(r.X+r.W-2, r.Y+r.H-1, 16, fmt.Sprintf(" %d more ↓ ", more), canvas.Fg(canvas.Key))
-	}
+	view.More(c, r, len(s.lines)-h-s.up)
 }
 
 // proof is an evidence file, as far as it is shown.
@@ -348,9 +346,7 @@ func flat(m map[string]any) string {
 }
 
 func (s *evidenceScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
-	by := map[keymap.Action]int{
-		keymap.Down: 1, keymap.Up: -1, keymap.HalfDown: 10, keymap.HalfUp: -10, keymap.PageDown: 20, keymap.PageUp: -20,
-	}[a]
+	by := a.Stride(10, 20)
 	switch {
 	case by != 0 && s.right:
 		s.up += by

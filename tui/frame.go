@@ -172,18 +172,3 @@ func drawHints(c canvas.Canvas, keys keymap.Map, actions, last []keymap.Action) 
 		put(h)
 	}
 }
-
-// focusOutline is how a pane shows whether it has the focus.
-func focusOutline(focused bool) (canvas.Outline, canvas.Style) {
-	if focused {
-		return canvas.Heavy, canvas.Fg(canvas.Focus)
-	}
-	return canvas.Rounded, canvas.Fg(canvas.Border)
-}
-
-// selected shows row y as the chosen one, also without colour.
-func selected(c canvas.Canvas, y int) {
-	w, _ := c.Size()
-	c.Restyle(canvas.Rect{Y: y, W: w, H: 1}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
-	c.Set(0, y, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
-}

@@ -22,20 +22,12 @@ type helpScreen struct {
 
 // key scrolls; false closes the help.
 func (s *helpScreen) key(a keymap.Action) bool {
-	switch a {
-	case keymap.Down:
-		s.up++
-	case keymap.Up:
-		s.up--
-	case keymap.PageDown, keymap.HalfDown:
-		s.up += s.room / 2
-	case keymap.PageUp, keymap.HalfUp:
-		s.up -= s.room / 2
-	default:
-		return false
+	half := max(1, s.room/2)
+	by := a.Stride(half, half)
+	if by != 0 {
+		s.up = max(0, min(s.up+by, s.rows-s.room))
 	}
-	s.up = max(0, min(s.up, s.rows-s.room))
-	return true
+	return by != 0
 }
 
 func (s *helpScreen) draw(c canvas.Canvas) {

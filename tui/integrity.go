@@ -58,9 +58,7 @@ func (s *integrityScreen) draw(c canvas.Canvas) {
 	for i := s.up; y < h && i < len(lines); i, y = i+1, y+1 {
 		in.PutFit(1, y, w-2, lines[i].text, lines[i].style)
 	}
-	if more := len(lines) - s.up - room; more > 0 {
-		c.PutRight(top.W-2, top.H-1, 16, fmt.Sprintf(" %d more ↓ ", more), canvas.Fg(canvas.Key))
-	}
+	view.More(c, top, len(lines)-s.up-room)
 }
 
 // summary is what was checked, in a sentence.
@@ -141,15 +139,11 @@ func placeOf(f recording.Finding) string {
 }
 
 func (s *integrityScreen) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
+	if by := a.Stride(10, 10); by != 0 {
+		s.up = max(0, s.up+by)
+		return nil
+	}
 	switch a {
-	case keymap.Down:
-		s.up++
-	case keymap.Up:
-		s.up--
-	case keymap.HalfDown, keymap.PageDown:
-		s.up += 10
-	case keymap.HalfUp, keymap.PageUp:
-		s.up -= 10
 	case keymap.Integrity:
 		m.pop()
 	default:
@@ -158,7 +152,6 @@ func (s *integrityScreen) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 		}
 		return s.act(m, a)
 	}
-	s.up = max(0, s.up)
 	return nil
 }
 

@@ -261,7 +261,7 @@ func (l *lobby) drawList(c canvas.Canvas, items []item) {
 		}
 		l.drawRow(c, y, items[r.item])
 		if r.item == l.chosen {
-			selected(c, y)
+			view.Choose(c, y)
 		}
 	}
 }
@@ -330,19 +330,8 @@ func badgeMark(badge string) (string, canvas.Style) {
 func (l *lobby) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 	items := l.shown()
 	_, h := m.grid.Size()
+	l.chosen += a.Stride(h/2, h-4)
 	switch a {
-	case keymap.Down:
-		l.chosen++
-	case keymap.Up:
-		l.chosen--
-	case keymap.HalfDown:
-		l.chosen += h / 2
-	case keymap.HalfUp:
-		l.chosen -= h / 2
-	case keymap.PageDown:
-		l.chosen += h - 4
-	case keymap.PageUp:
-		l.chosen -= h - 4
 	case keymap.Start:
 		l.chosen = 0
 	case keymap.End:

@@ -144,7 +144,7 @@ func (s *deskScreen) draw(c canvas.Canvas) {
 		}
 		in.PutFit(does, y, w-1-does, d.Does, canvas.Fg(canvas.Dim))
 		if s.first+y == s.chosen {
-			selected(in, y)
+			view.Choose(in, y)
 		}
 	}
 	y := rows + 1
@@ -194,7 +194,7 @@ func (s *deskScreen) drawRungs(c canvas.Canvas) {
 		at := c.PutRight(w-1, y+2, 8, points, canvas.Fg(canvas.Dim))
 		c.PutFit(4, y+2, max(0, at-6), r.ID+"  "+m.Word, canvas.Fg(canvas.Text))
 		if from+y == s.rung {
-			selected(c, y+2)
+			view.Choose(c, y+2)
 		}
 	}
 }
@@ -204,15 +204,11 @@ func (s *deskScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 	if s.of != "" {
 		at = &s.rung
 	}
+	if by := a.Stride(5, 5); by != 0 {
+		*at += by
+		return nil
+	}
 	switch a {
-	case keymap.Down:
-		*at++
-	case keymap.Up:
-		*at--
-	case keymap.HalfDown, keymap.PageDown:
-		*at += 5
-	case keymap.HalfUp, keymap.PageUp:
-		*at -= 5
 	case keymap.Seat:
 		if i := m.seatKey(raw); i >= 0 && i < len(s.world.Seats()) {
 			s.seat = i

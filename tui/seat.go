@@ -92,7 +92,7 @@ func (s *seatScreen) draw(c canvas.Canvas) {
 }
 
 func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *world.Seat) {
-	outline, line := focusOutline(p == s.focus)
+	outline, line := view.Outline(p == s.focus)
 	title, note := "", ""
 	switch p {
 	case paneLadder:
@@ -189,7 +189,7 @@ func (s *seatScreen) drawRungs(c canvas.Canvas, seat *world.Seat) {
 	for ; y < foot && first+y < len(rungs); y++ {
 		s.drawRung(c, y, names, rungs[first+y])
 		if first+y == s.rung && s.focus == paneLadder {
-			selected(c, y)
+			view.Choose(c, y)
 		}
 	}
 	s.drawBlocker(c.Sub(canvas.Rect{X: 1, Y: h - 1, W: w - 2, H: 1}), seat)
@@ -273,9 +273,7 @@ func (s *seatScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 		return nil
 	case keymap.Down, keymap.Up, keymap.HalfDown, keymap.HalfUp, keymap.PageDown, keymap.PageUp:
 		if seat != nil {
-			s.move(seat, map[keymap.Action]int{
-				keymap.Down: 1, keymap.Up: -1, keymap.HalfDown: 10, keymap.HalfUp: -10, keymap.PageDown: 20, keymap.PageUp: -20,
-			}[a])
+			s.move(seat, a.Stride(10, 20))
 		}
 		return nil
 	case keymap.Open:

@@ -81,7 +81,7 @@ func splitSeat(h int, topology bool, rungs int, story, actions bool) seatParts {
 // side show the same picture.
 func (h *heat) drawSeat(c canvas.Canvas, r canvas.Rect, i, width int, focused bool) {
 	seat := h.world.Seats()[i]
-	outline, line := focusOutline(focused)
+	outline, line := view.Outline(focused)
 	inner := frameNoted(c, r, outline, h.seatTitle(i), h.seatNote(seat), line)
 	rungs := len(h.about(seat.ID).rungs)
 	if rungs > 0 && !h.hasTopology() {
@@ -268,7 +268,7 @@ func (h *heat) drawAction(c canvas.Canvas, y int, a world.Action, chosen bool) {
 	right := c.PutRight(w-1, y, w/2, result, st)
 	c.PutFit(x+2, y, right-1-(x+2), oneCommand(a.Command), canvas.Fg(canvas.Text))
 	if chosen {
-		selected(c, y)
+		view.Choose(c, y)
 	}
 }
 

@@ -106,17 +106,14 @@ func (s *sitScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 	if s.working {
 		return s.toGuest(m, a, raw)
 	}
+	page := max(1, s.rows-1)
+	if by := a.Stride(page, page); by != 0 {
+		s.scroll(by)
+		return nil
+	}
 	switch a {
 	case keymap.Open, keymap.Detach, keymap.Sit:
 		return s.work(m)
-	case keymap.Down:
-		s.scroll(1)
-	case keymap.Up:
-		s.scroll(-1)
-	case keymap.HalfDown, keymap.PageDown:
-		s.scroll(max(1, s.rows-1))
-	case keymap.HalfUp, keymap.PageUp:
-		s.scroll(-max(1, s.rows-1))
 	case keymap.Start:
 		s.first = 0
 	case keymap.End:

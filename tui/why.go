@@ -115,15 +115,11 @@ func (s *whyScreen) drawLines(c canvas.Canvas, lines []why.Line) {
 }
 
 func (s *whyScreen) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
+	if by := a.Stride(10, 10); by != 0 {
+		s.chosen += by
+		return nil
+	}
 	switch a {
-	case keymap.Down:
-		s.chosen++
-	case keymap.Up:
-		s.chosen--
-	case keymap.HalfDown, keymap.PageDown:
-		s.chosen += 10
-	case keymap.HalfUp, keymap.PageUp:
-		s.chosen -= 10
 	case keymap.Open:
 		return s.open(m)
 	case keymap.Why:

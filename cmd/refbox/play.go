@@ -25,8 +25,7 @@ Ctrl-] leaves the terminal for the heat's screen and goes back to it.`,
 	f.StringVar(&o.seat, "seat", "", "the territory to play (default: the first)")
 	f.StringVar(&o.fleet, "fleet", "", "a file that says who plays at which seat (see refbox fleet)")
 	f.StringVar(&o.output, "output", "", "the folder to record into (default: a new one under the data folder)")
-	f.BoolVar(&o.yes, "yes", false, "don't ask before installing what is missing")
 	f.BoolVar(&o.cold, "cold", false, "boot the machines instead of resuming their prepared state")
-	f.StringVar(&o.machines, "machines", "qemu", "qemu for real machines, sim for simulated ones")
+	machineFlags(c, &o)
 	return c
 }

@@ -63,9 +63,8 @@ installed.`,
 	f.StringVar(&o.output, "output", "", "the folder to record into (default: a new one under the data folder)")
 	f.BoolVar(&o.headless, "headless", false, "print a line per event instead of the screen")
 	f.BoolVar(&o.detach, "detach", false, "run in the background; watch it with refbox watch")
-	f.BoolVar(&o.yes, "yes", false, "don't ask before installing what is missing")
 	f.BoolVar(&o.cold, "cold", false, "boot the machines instead of resuming their prepared state")
-	f.StringVar(&o.machines, "machines", "qemu", "qemu for real machines, sim for simulated ones")
+	machineFlags(c, &o)
 	f.StringVar(&o.fleet, "fleet", "", "a file that says who plays at which seat (see refbox fleet)")
 	return c
 }
@@ -80,6 +79,12 @@ func outputDir(o runOptions, id string) (string, error) {
 		return "", err
 	}
 	return filepath.Join(base, fmt.Sprintf("%s-%s", id, time.Now().Format("20060102-150405"))), nil
+}
+
+// machineFlags are the flags of every command that starts machines.
+func machineFlags(c *cobra.Command, o *runOptions) {
+	c.Flags().BoolVar(&o.yes, "yes", false, "don't ask before installing what is missing")
+	c.Flags().StringVar(&o.machines, "machines", "qemu", "qemu for real machines, sim for simulated ones")
 }
 
 func machines(ctx context.Context, a *app, o runOptions) (vm.Driver, error) {

@@ -36,8 +36,7 @@ refused, with the difference.`,
 	}
 	f := c.Flags()
 	f.IntVar(&parallel, "parallel", 1, "run this many heats of a round side by side; their results are only comparable when the host has room for all")
-	f.BoolVar(&o.yes, "yes", false, "don't ask before installing what is missing")
-	f.StringVar(&o.machines, "machines", "qemu", "qemu for real machines, sim for simulated ones")
+	machineFlags(c, &o)
 	return c
 }
 
@@ -56,10 +55,7 @@ func runWeek(ctx context.Context, a *app, dir string, o runOptions, parallel int
 	if err := room(docs.Draw, o.machines, parallel); err != nil {
 		return err
 	}
-	if engine.Runtime, engine.Disks, err = prepareRuntime(); err != nil {
-		return err
-	}
-	if engine.Driver, err = machines(ctx, a, o); err != nil {
+	if err := equip(ctx, a, engine, o); err != nil {
 		return err
 	}
 	_, err = seasonrun.Run(ctx, seasonrun.Config{Dir: dir, Heats: engine, Parallel: parallel, Report: func(p seasonrun.Progress) { printProgress(a, p) }})
@@ -75,6 +71,15 @@ func runWeek(ctx context.Context, a *app, dir string, o runOptions, parallel int
 	}
 	fmt.Fprintln(a.out)
 	return printView(a, docs.View(nil), nil)
+}
+
+// equip gives an engine its folders and its machines.
+func equip(ctx context.Context, a *app, engine *seasonrun.Engine, o runOptions) (err error) {
+	if engine.Runtime, engine.Disks, err = prepareRuntime(); err != nil {
+		return err
+	}
+	engine.Driver, err = machines(ctx, a, o)
+	return err
 }
 
 // room refuses more heats side by side than the host has memory for: they would

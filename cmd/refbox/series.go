@@ -49,11 +49,7 @@ compatibility key is refused.`,
 				return usageError("series run needs --output, the series' folder")
 			}
 			engine := &seasonrun.Engine{Version: version}
-			var err error
-			if engine.Runtime, engine.Disks, err = prepareRuntime(); err != nil {
-				return err
-			}
-			if engine.Driver, err = machines(cmd.Context(), a, o); err != nil {
+			if err := equip(cmd.Context(), a, engine, o); err != nil {
 				return err
 			}
 			s, err := seasonrun.Series(cmd.Context(), seasonrun.SeriesConfig{Dir: o.output, Arena: args[0], Rounds: rounds, Engine: engine,
@@ -67,8 +63,7 @@ compatibility key is refused.`,
 	f := c.Flags()
 	f.StringVar(&o.output, "output", "", "the series' folder")
 	f.IntVar(&rounds, "rounds", 0, "rounds (default: one for each seat)")
-	f.BoolVar(&o.yes, "yes", false, "don't ask before installing what is missing")
-	f.StringVar(&o.machines, "machines", "qemu", "qemu for real machines, sim for simulated ones")
+	machineFlags(c, &o)
 	return c
 }
 

@@ -152,7 +152,8 @@ func TestExcerpt(t *testing.T) {
 		if !bytes.HasPrefix(all, e.head) || len(e.head) != min(len(all), excerptPart) {
 			t.Fatal("the head is not the head")
 		}
-		if !bytes.HasSuffix(all, e.tail) || len(e.tail) != min(len(all)-len(e.head), excerptPart) {
+		tail := e.tail(excerptPart)
+		if !bytes.HasSuffix(all, tail) || len(tail) != min(len(all)-len(e.head), excerptPart) {
 			t.Fatal("the tail is not the tail")
 		}
 		for _, r := range got {

@@ -53,43 +53,45 @@ func cutFront(s string, limit int) string {
 	return text.Ellipsis + s[start:]
 }
 
-// excerpt keeps the head and the tail of a stream of any length.
-type excerpt struct {
-	head, tail []byte
-	total      uint64
+// ends are the head and the tail of a stream of any length, part bytes of each.
+type ends struct {
+	head  []byte
+	last  []byte // the tail, and up to as much before it
+	total uint64
 }
+
+func (e *ends) add(part int, p []byte) {
+	e.total += uint64(len(p))
+	n := min(part-len(e.head), len(p))
+	e.head = append(e.head, p[:n]...)
+	p = p[n:]
+	e.last = append(e.last, p[max(0, len(p)-part):]...)
+	if over := len(e.last) - part; over > part { // not for every byte
+		e.last = e.last[:copy(e.last, e.last[over:])]
+	}
+}
+
+func (e *ends) tail(part int) []byte { return e.last[max(0, len(e.last)-part):] }
+
+// excerpt is what is kept of an action's output.
+type excerpt struct{ ends }
 
 // excerptPart is how much is kept of either end; with the line between them
 // both fit textLimit.
 const excerptPart = textLimit/2 - 64
 
-func (e *excerpt) add(p []byte) {
-	e.total += uint64(len(p))
-	if room := excerptPart - len(e.head); room > 0 {
-		n := min(room, len(p))
-		e.head = append(e.head, p[:n]...)
-		p = p[n:]
-	}
-	if len(p) >= excerptPart {
-		e.tail = append(e.tail[:0], p[len(p)-excerptPart:]...)
-		return
-	}
-	if over := len(e.tail) + len(p) - excerptPart; over > 0 {
-		e.tail = e.tail[:copy(e.tail, e.tail[over:])]
-	}
-	e.tail = append(e.tail, p...)
-}
+func (e *excerpt) add(p []byte) { e.ends.add(excerptPart, p) }
 
 // String is the sanitised excerpt, at most textLimit bytes.
 func (e *excerpt) String() string {
-	if e.total <= uint64(len(e.head)+len(e.tail)) {
-		whole := text.Block(string(e.head) + string(e.tail))
+	tail := e.tail(excerptPart)
+	if e.total <= uint64(len(e.head)+len(tail)) {
+		whole := text.Block(string(e.head) + string(tail))
 		if len(whole) > textLimit { // control pictures are longer than controls
 			whole = cut(whole, textLimit)
 		}
 		return strings.TrimRight(whole, "\n")
 	}
-	tail := e.tail
 	// A whole first line is better than a torn one, or a torn escape sequence.
 	if i := bytes.IndexByte(tail[:min(len(tail), 256)], '\n'); i >= 0 {
 		tail = tail[i+1:]

@@ -69,21 +69,14 @@ func (s *Shell) Run(ctx context.Context, machine, command string, limit time.Dur
 type scroll struct {
 	part int // bytes of either
 
-	mu         sync.Mutex
-	head, tail []byte
-	total      uint64
+	mu sync.Mutex
+	ends
 }
 
 func (s *scroll) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.total += uint64(len(p))
-	n := min(s.part-len(s.head), len(p))
-	s.head = append(s.head, p[:n]...)
-	s.tail = append(s.tail, p[n:]...)
-	if over := len(s.tail) - s.part; over > s.part { // not for every byte
-		s.tail = s.tail[:copy(s.tail, s.tail[over:])]
-	}
+	s.add(s.part, p)
 	return len(p), nil
 }
 
@@ -96,7 +89,7 @@ func (s *scroll) seen() uint64 {
 func (s *scroll) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tail := s.tail[max(0, len(s.tail)-s.part):]
+	tail := s.tail(s.part)
 	left := s.total - uint64(len(s.head)+len(tail))
 	if left == 0 {
 		return text.Block(string(s.head) + string(tail))

@@ -36,6 +36,32 @@ type Check struct {
 	Fields []string `json:"fields,omitempty"`
 }
 
+// Checks are what an audit has found so far.
+type Checks []Check
+
+// maxBreaks bounds the breaks of one code that are told.
+const maxBreaks = 50
+
+// Add adds a check. A document can be wrong everywhere: of a code's breaks the
+// first 50 are kept.
+func (l *Checks) Add(c Check) {
+	if c.Verdict != Broken || l.Breaks(c.Code) < maxBreaks {
+		*l = append(*l, c)
+	}
+}
+
+// Breaks counts the breaks of a code, so that a check can say that it holds when
+// there are none.
+func (l Checks) Breaks(code string) int {
+	n := 0
+	for _, c := range l {
+		if c.Code == code && c.Verdict == Broken {
+			n++
+		}
+	}
+	return n
+}
+
 // Audit is what came of checking what there is of a week.
 type Audit struct {
 	Path      string   `json:"path"`
@@ -43,7 +69,7 @@ type Audit struct {
 	Week      string   `json:"week"`
 	Documents []string `json:"documents"`
 	RuleSet   string   `json:"rule_set"`
-	Checks    []Check  `json:"checks"`
+	Checks    Checks   `json:"checks"`
 }
 
 // Count is the number of checks with a verdict.
@@ -103,50 +129,20 @@ type auditor struct {
 	out   *Audit
 }
 
-// maxBreaks bounds the breaks of one code that are told.
-const maxBreaks = 50
-
-func (a *auditor) add(c Check) {
-	if c.Verdict == Broken {
-		n := 0
-		for _, other := range a.out.Checks {
-			if other.Code == c.Code && other.Verdict == Broken {
-				n++
-			}
-		}
-		if n >= maxBreaks {
-			return
-		}
-	}
-	a.out.Checks = append(a.out.Checks, c)
-}
-
 func (a *auditor) holds(code, format string, args ...any) {
-	a.add(Check{Code: code, Verdict: Holds, Text: fmt.Sprintf(format, args...)})
+	a.out.Checks.Add(Check{Code: code, Verdict: Holds, Text: fmt.Sprintf(format, args...)})
 }
 
 func (a *auditor) note(code, where, format string, args ...any) {
-	a.add(Check{Code: code, Verdict: Note, Where: where, Text: fmt.Sprintf(format, args...)})
+	a.out.Checks.Add(Check{Code: code, Verdict: Note, Where: where, Text: fmt.Sprintf(format, args...)})
 }
 
 func (a *auditor) broken(code, where, what string, want, got any) {
-	a.add(Check{Code: code, Verdict: Broken, Where: where, Text: what, Want: shown(want), Got: shown(got)})
+	a.out.Checks.Add(Check{Code: code, Verdict: Broken, Where: where, Text: what, Want: shown(want), Got: shown(got)})
 }
 
 func (a *auditor) missing(code, what, missing string, fields ...string) {
-	a.add(Check{Code: code, Verdict: Unchecked, Text: what, Missing: missing, Fields: fields})
-}
-
-// breaks counts the breaks of a code, so that a check can say that it holds when
-// there are none.
-func (a *auditor) breaks(code string) int {
-	n := 0
-	for _, c := range a.out.Checks {
-		if c.Code == code && c.Verdict == Broken {
-			n++
-		}
-	}
-	return n
+	a.out.Checks.Add(Check{Code: code, Verdict: Unchecked, Text: what, Missing: missing, Fields: fields})
 }
 
 // shown is a value as one line.
@@ -187,7 +183,7 @@ func (docs Documents) Check(src Sources) *Audit {
 		a.named = d.RuleSet != nil
 		var err error
 		if a.rules, err = d.InForce(); err != nil {
-			a.add(Check{Code: "F", Verdict: Broken, Where: "draw", Text: text.Line(err.Error())})
+			a.out.Checks.Add(Check{Code: "F", Verdict: Broken, Where: "draw", Text: text.Line(err.Error())})
 			a.rules = Reference
 		}
 	}

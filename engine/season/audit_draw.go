@@ -24,7 +24,7 @@ func (a *auditor) drawSeed() {
 		if want := Seed(d.SeasonID, d.Week, e); want != d.DrawSeed {
 			a.broken("D1", "draw", "the draw seed is not season, week, salt and nonces", want, d.DrawSeed)
 		}
-		if a.breaks("D1") > 0 {
+		if a.out.Checks.Breaks("D1") > 0 {
 			return
 		}
 		if n := len(e.Nonces); n > 0 {
@@ -88,7 +88,7 @@ func (a *auditor) shape() {
 			a.broken("D3", fmt.Sprintf("arenas[%d]", i), "territories are there twice", "distinct territories", x.Territories)
 		}
 	}
-	if a.breaks("D3") > 0 {
+	if a.out.Checks.Breaks("D3") > 0 {
 		return
 	}
 	shape, arenas, first, err := bracket(d)
@@ -104,7 +104,7 @@ func (a *auditor) shape() {
 			a.broken("D3", "draw", p.name, p.want, p.got)
 		}
 	}
-	if a.breaks("D3") == 0 {
+	if a.out.Checks.Breaks("D3") == 0 {
 		a.holds("D3", "bracket, arenas, seats and byes of the first round follow from the seed")
 	}
 }
@@ -170,7 +170,7 @@ func (a *auditor) manifest() {
 	if d.Rules.DrawReplays == nil { // older than the rule
 		rules.DrawReplays = nil
 	}
-	before := a.breaks("D2")
+	before := a.out.Checks.Breaks("D2")
 	for _, p := range []struct {
 		name      string
 		want, got any
@@ -191,7 +191,7 @@ func (a *auditor) manifest() {
 	if d.RuleSet != nil && d.RuleSet.ManifestSHA256 != "" && d.RuleSet.ManifestSHA256 != m.SHA256 {
 		a.broken("D2", "draw", "the season manifest is not the one that was drawn from", d.RuleSet.ManifestSHA256, m.SHA256)
 	}
-	if a.breaks("D2") == before {
+	if a.out.Checks.Breaks("D2") == before {
 		a.holds("D2", "season, rules, fleet and arenas are the season manifest's")
 	}
 }
@@ -216,13 +216,13 @@ func (a *auditor) keys() {
 		key, hashes, err := a.src.Key(x)
 		switch {
 		case err != nil:
-			a.add(Check{Code: "P1", Verdict: Unchecked, Where: where, Text: "the arena's compatibility key", Missing: "the arena: " + shown(err.Error())})
+			a.out.Checks.Add(Check{Code: "P1", Verdict: Unchecked, Where: where, Text: "the arena's compatibility key", Missing: "the arena: " + shown(err.Error())})
 		case key == "":
-			a.add(Check{Code: "P1", Verdict: Unchecked, Where: where, Text: "the arena's compatibility key", Missing: "the arena's package"})
+			a.out.Checks.Add(Check{Code: "P1", Verdict: Unchecked, Where: where, Text: "the arena's compatibility key", Missing: "the arena's package"})
 		case key != x.CompatibilityKey:
 			a.broken("P1", where, "the arena is not the one that was drawn"+Differences(x.Hashes, hashes), x.CompatibilityKey, key)
 		default:
-			a.add(Check{Code: "P1", Verdict: Holds, Where: where, Text: "the arena here has the key that was drawn"})
+			a.out.Checks.Add(Check{Code: "P1", Verdict: Holds, Where: where, Text: "the arena here has the key that was drawn"})
 		}
 	}
 	if a.src.Key == nil {

@@ -40,7 +40,7 @@ func (a *auditor) evidence() {
 					continue
 				}
 				if err != nil {
-					a.add(Check{Code: "R", Verdict: Unchecked, Where: where, Text: "the heat's recording", Missing: "a recording that can be read: " + shown(err.Error())})
+					a.out.Checks.Add(Check{Code: "R", Verdict: Unchecked, Where: where, Text: "the heat's recording", Missing: "a recording that can be read: " + shown(err.Error())})
 					continue
 				}
 				recorded++
@@ -56,13 +56,13 @@ func (a *auditor) evidence() {
 		}
 	}
 	switch {
-	case journals > 0 && journals == heats && a.breaks("J") == 0:
+	case journals > 0 && journals == heats && a.out.Checks.Breaks("J") == 0:
 		a.holds("J", "the week has what the journals of its %d heats have", heats)
 	case journals < heats:
 		a.missing("J", fmt.Sprintf("%d of %d heats", heats-journals, heats), "their journals of attempts (round-RR/heat-HH.attempts.json)")
 	}
 	switch {
-	case recorded > 0 && a.breaks("R") == 0:
+	case recorded > 0 && a.out.Checks.Breaks("R") == 0:
 		a.holds("R", "points, times, costs, winners and keys are those of %d recordings", recorded)
 	case recorded == 0 && heats > 0:
 		a.missing("R", "what the heats' own logs say", "the heats' recordings")
@@ -71,7 +71,7 @@ func (a *auditor) evidence() {
 		a.missing("R", fmt.Sprintf("%d of %d attempts", attempts-recorded, attempts), "their recordings")
 	}
 	switch {
-	case seeds > 0 && a.breaks("W8") == 0:
+	case seeds > 0 && a.out.Checks.Breaks("W8") == 0:
 		a.holds("W8", "the secret values of %d attempts come from the week's variation seed", seeds)
 	case a.named && heats > 0:
 		a.missing("W8", "whether the heats' secret values come from the variation seed", map[bool]string{true: "the heats' recordings", false: "the revealed variation seed"}[w.VariationSeed != nil])

@@ -72,7 +72,7 @@ func (a *auditor) week() {
 		{"W4", "every winner is the strictly fastest durable seat"}, {"W5", "attempts, folders and seats agree"},
 		{"W6", "replays are those that the rules ask for"},
 	} {
-		if a.breaks(c.code) == 0 {
+		if a.out.Checks.Breaks(c.code) == 0 {
 			a.holds(c.code, "%s", c.text)
 		}
 	}
@@ -289,7 +289,7 @@ func (a *auditor) seats(index int, r *Round, seater *Seater, stage Stage) {
 		if !slices.Equal(r.Byes, d.FirstRound.Byes) {
 			a.broken("W2", where, "the byes are the draw's", d.FirstRound.Byes, r.Byes)
 		}
-		if a.breaks("W2") == 0 {
+		if a.out.Checks.Breaks("W2") == 0 {
 			a.holds("W2", "round 1 was seated as drawn")
 		}
 		return
@@ -307,7 +307,7 @@ func (a *auditor) seats(index int, r *Round, seater *Seater, stage Stage) {
 		return
 	}
 	want := seater.Seat(index+1, field, territories)
-	before := a.breaks("W2")
+	before := a.out.Checks.Breaks("W2")
 	for _, h := range r.Heats {
 		if h.Heat < 1 || h.Heat > len(want.Heats) {
 			a.broken("W2", where, "the bracket has fewer heats", len(want.Heats), h.Heat)
@@ -326,7 +326,7 @@ func (a *auditor) seats(index int, r *Round, seater *Seater, stage Stage) {
 			return
 		}
 	}
-	if a.breaks("W2") == before && len(r.Heats) > 0 {
+	if a.out.Checks.Breaks("W2") == before && len(r.Heats) > 0 {
 		a.holds("W2", "%s was seated by the stream of rounds%s", where, map[bool]string{true: " (territories in the order of their numbers: draw.json is not here)"}[assumed])
 	}
 }
@@ -403,7 +403,7 @@ func (a *auditor) wildcards(r *Round, stage Stage, final bool, fits map[string]b
 func (a *auditor) fitting(fits map[string]bool) {
 	some := slices.ContainsFunc(a.docs.Week.Rounds, func(r Round) bool { return len(r.Wildcards) > 0 })
 	switch {
-	case a.breaks("W3") > 0:
+	case a.out.Checks.Breaks("W3") > 0:
 	case !some:
 		a.holds("W3", "there are no wildcards yet, and none is missing")
 	case a.named:

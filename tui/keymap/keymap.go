@@ -325,3 +325,23 @@ func (m Map) Markdown() string {
 	}
 	return b.String()
 }
+
+// Stride is how many rows a key of movement goes down a list, negative for up, with
+// how far the keys of half a page and of a page go; 0 for any other action.
+func (a Action) Stride(half, page int) int {
+	switch a {
+	case Down:
+		return 1
+	case Up:
+		return -1
+	case HalfDown:
+		return half
+	case HalfUp:
+		return -half
+	case PageDown:
+		return page
+	case PageUp:
+		return -page
+	}
+	return 0
+}

@@ -7,6 +7,7 @@ import (
 	"refbox/engine/register"
 	"refbox/engine/text"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // finding is a row of the findings' pane.
@@ -223,7 +224,7 @@ func (p *findingsPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focus
 	for i := 0; i < len(told) && rows+1+i < h; i++ {
 		told[i].draw(in, 1, rows+1+i, w-2)
 	}
-	below(c, area, len(list)-rows-p.top)
+	view.More(c, area, len(list)-rows-p.top)
 }
 
 func (p *findingsPane) drawRow(c canvas.Canvas, y int, f *finding, about int) {

@@ -65,7 +65,7 @@ func (p *textPane) draw(c canvas.Canvas, area canvas.Rect, focused, cursor bool,
 			chosen(in, y, focused)
 		}
 	}
-	below(c, area, len(p.lines)-h-p.top)
+	view.More(c, area, len(p.lines)-h-p.top)
 }
 
 // slots is how many panes stand below the matrix.

@@ -171,18 +171,10 @@ func (s *scroll) settle(n, h int) {
 	s.top = max(0, min(s.top, n-h))
 }
 
-// outline is how a pane shows whether it has the focus.
-func outline(focused bool) (canvas.Outline, canvas.Style) {
-	if focused {
-		return canvas.Heavy, canvas.Fg(canvas.Focus)
-	}
-	return canvas.Rounded, canvas.Fg(canvas.Border)
-}
-
 // frame draws a pane's outline and returns its inside, one cell free on both
 // sides.
 func frame(c canvas.Canvas, r canvas.Rect, focused bool, name, note string) canvas.Canvas {
-	o, st := outline(focused)
+	o, st := view.Outline(focused)
 	in := c.Frame(r, o, text.Line(name), text.Line(note), st, title)
 	return c.Sub(in)
 }
@@ -190,20 +182,11 @@ func frame(c canvas.Canvas, r canvas.Rect, focused bool, name, note string) canv
 // chosen shows row y as the selected one, also without colour; faint where the
 // pane has not the focus.
 func chosen(c canvas.Canvas, y int, focused bool) {
-	w, _ := c.Size()
 	if !focused {
 		c.Set(0, y, '▏', dim)
 		return
 	}
-	c.Restyle(canvas.Rect{Y: y, W: w, H: 1}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
-	c.Set(0, y, '▌', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
-}
-
-// below says on the lower side of a pane how much more there is.
-func below(c canvas.Canvas, r canvas.Rect, n int) {
-	if n > 0 {
-		c.PutRight(r.X+r.W-2, r.Y+r.H-1, 16, fmt.Sprintf(" %d more ↓ ", n), canvas.Fg(canvas.Key))
-	}
+	view.Choose(c, y)
 }
 
 func deref(s *string) string {

@@ -7,6 +7,7 @@ import (
 	"refbox/engine/register"
 	"refbox/engine/text"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // matrixPane shows stores × scenarios. Only the rows and columns that are seen
@@ -195,7 +196,7 @@ func (p *matrixPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, posture
 			in.PutFit(label+(k-from)*p.colW+1, h-1, p.colW-2, fmt.Sprintf("%d/%d", n, sc.Total), dim)
 		}
 	}
-	below(c, area, len(list)-rows-p.top)
+	view.More(c, area, len(list)-rows-p.top)
 	legend(c, area)
 }
 

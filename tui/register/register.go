@@ -239,13 +239,16 @@ func (s *Screen) moved(h view.Host, a keymap.Action) bool {
 	if s.rects[s.focus].H == 0 {
 		page = max(1, height/2)
 	}
-	by, ok := map[keymap.Action]int{
-		keymap.Down: 1, keymap.Up: -1, keymap.HalfDown: page / 2, keymap.HalfUp: -page / 2, keymap.PageDown: page, keymap.PageUp: -page,
-		keymap.Start: -1 << 40, keymap.End: 1 << 40,
-	}[a]
+	by := a.Stride(max(1, page/2), page)
+	switch a {
+	case keymap.Start:
+		by = -1 << 40
+	case keymap.End:
+		by = 1 << 40
+	}
 	if s.focus == matrix {
 		right := map[keymap.Action]int{keymap.Right: 1, keymap.Next5: 1, keymap.Left: -1, keymap.Back5: -1, keymap.NextTenth: 5, keymap.BackTenth: -5}[a]
-		if !ok && right == 0 {
+		if by == 0 && right == 0 {
 			return false
 		}
 		s.matrix.move(by, right)
@@ -260,7 +263,7 @@ func (s *Screen) moved(h view.Host, a keymap.Action) bool {
 		s.store.jump(jump)
 		return true
 	}
-	if !ok {
+	if by == 0 {
 		return false
 	}
 	switch s.focus {

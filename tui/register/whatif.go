@@ -8,6 +8,7 @@ import (
 	"refbox/engine/register"
 	"refbox/engine/text"
 	"refbox/tui/canvas"
+	"refbox/tui/view"
 )
 
 // option is one thing that may be assumed.
@@ -168,7 +169,7 @@ func (p *whatIfPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, w regis
 			effect[i].draw(in, 1, rows+1+i, width-2)
 		}
 	}
-	below(c, area, len(list)-rows-p.top)
+	view.More(c, area, len(list)-rows-p.top)
 }
 
 // effectLines sum up what the assumption changes.

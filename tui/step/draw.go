@@ -206,10 +206,7 @@ func footRows(r canvas.Rect) int {
 }
 
 func (s *Screen) drawList(c canvas.Canvas, r canvas.Rect, t *track, lead, two bool) {
-	outline, line := canvas.Rounded, canvas.Fg(canvas.Border)
-	if lead && !s.detail && s.panel == noPanel {
-		outline, line = canvas.Heavy, canvas.Fg(canvas.Focus)
-	}
+	outline, line := view.Outline(lead && !s.detail && s.panel == noPanel)
 	title := t.tr.Info().Format + " · " + t.name
 	if two {
 		side := 1
@@ -247,7 +244,10 @@ func (s *Screen) drawList(c canvas.Canvas, r canvas.Rect, t *track, lead, two bo
 			t.drawStep(in, y, k, t.tr.Head(int(v)))
 		}
 		if t.top+y == t.sel {
-			selected(in, y, lead)
+			view.Choose(in, y)
+			if !lead {
+				in.Set(0, y, '▸', canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
+			}
 		}
 	}
 	if n := footRows(r); n > 0 {
@@ -255,16 +255,6 @@ func (s *Screen) drawList(c canvas.Canvas, r canvas.Rect, t *track, lead, two bo
 	} else {
 		c.PutRight(r.X+r.W-2, r.Y+r.H-1, r.W-4, " "+firstOf(s.aside(t), t.totalLine()+t.totalMethod())+" ", canvas.Fg(canvas.Dim))
 	}
-}
-
-func selected(c canvas.Canvas, y int, lead bool) {
-	w, _ := c.Size()
-	c.Restyle(canvas.Rect{Y: y, W: w, H: 1}, canvas.Style{Fg: canvas.SelectionText, Bg: canvas.Selection})
-	sign := '▌'
-	if !lead {
-		sign = '▸'
-	}
-	c.Set(0, y, sign, canvas.Style{Fg: canvas.Focus, Bg: canvas.Selection})
 }
 
 func (t *track) drawStep(c canvas.Canvas, y int, k columns, h transcript.Head) {
@@ -411,10 +401,7 @@ func (t *track) troubles() string {
 }
 
 func (s *Screen) drawPage(c canvas.Canvas, r canvas.Rect, t *track, lead bool) {
-	outline, line := canvas.Rounded, canvas.Fg(canvas.Border)
-	if lead && s.detail {
-		outline, line = canvas.Heavy, canvas.Fg(canvas.Focus)
-	}
+	outline, line := view.Outline(lead && s.detail)
 	words := canvas.Fg(canvas.Title).With(canvas.Bold)
 	v := t.value()
 	if v == noRow {
@@ -466,9 +453,7 @@ func (s *Screen) drawPage(c canvas.Canvas, r canvas.Rect, t *track, lead bool) {
 			row.mark(in, 1, y, s.words)
 		}
 	}
-	if more := len(p.rows) - rows - t.up; more > 0 {
-		c.PutRight(r.X+r.W-2, r.Y+r.H-1, 20, fmt.Sprintf(" %s more ↓ ", view.Count(more)), canvas.Fg(canvas.Key))
-	}
+	view.More(c, r, len(p.rows)-rows-t.up)
 }
 
 // toWords scrolls the page to the words that were found; what is folded is

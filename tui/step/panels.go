@@ -164,7 +164,7 @@ func (s *Screen) drawIntegrity(c canvas.Canvas, t *track) {
 		x := in.PutFit(23, y, 12, f.Trouble.String(), st)
 		in.PutFit(max(x+1, 35), y, w-37, f.Text, canvas.Fg(canvas.Text))
 		if s.chooser.top+y == s.chooser.at {
-			selected(in, y, true)
+			view.Choose(in, y)
 		}
 	}
 	if s.chooser.at < len(found) && story.H > 1 {
@@ -385,7 +385,7 @@ func (s *Screen) drawFilter(c canvas.Canvas, t *track) {
 			c.PutRight(w-2, y, 10, view.Count(l.n), canvas.Fg(canvas.Dim))
 		}
 		if s.chooser.top+y == s.chooser.at {
-			selected(c, y, true)
+			view.Choose(c, y)
 		}
 	}
 }

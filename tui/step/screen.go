@@ -335,21 +335,7 @@ func (s *Screen) stride(a keymap.Action) int {
 	if s.detail {
 		page = max(1, s.pageH-1)
 	}
-	switch a {
-	case keymap.Down:
-		return 1
-	case keymap.Up:
-		return -1
-	case keymap.HalfDown:
-		return max(1, page/2)
-	case keymap.HalfUp:
-		return -max(1, page/2)
-	case keymap.PageDown:
-		return page
-	case keymap.PageUp:
-		return -page
-	}
-	return 0
+	return a.Stride(max(1, page/2), page)
 }
 
 // nextPane goes round list and page, of two sides one after the other.

@@ -1,8 +1,8 @@
 // Package view is how a screen that is made outside package tui takes part in
 // the program: what it must do, and what it may ask for. It hides the program
 // from the screen and the screen from the program, so that neither imports the
-// other. It also holds what all screens say in the same way: signs of states,
-// instants, lengths of time and counts.
+// other. It also holds what all screens show in the same way: signs of states,
+// instants, lengths of time, counts, and a pane's focus, choice and what is below.
 //
 // The program promises that it calls a screen from one goroutine only, that it
 // draws nothing between two changes, and that Close is called once, when the

@@ -12,24 +12,14 @@ import (
 )
 
 // report gathers the checks of S1.
-type report struct{ checks []season.Check }
+type report struct{ checks season.Checks }
 
 func (r *report) broken(where, what string, want, got any) {
-	r.checks = append(r.checks, season.Check{Code: "S1", Verdict: season.Broken, Where: text.Line(where), Text: what, Want: line(want), Got: line(got)})
+	r.checks.Add(season.Check{Code: "S1", Verdict: season.Broken, Where: text.Line(where), Text: what, Want: line(want), Got: line(got)})
 }
 
 func (r *report) say(v season.Verdict, format string, a ...any) {
-	r.checks = append(r.checks, season.Check{Code: "S1", Verdict: v, Text: text.Line(fmt.Sprintf(format, a...))})
-}
-
-func (r *report) breaks() int {
-	n := 0
-	for _, c := range r.checks {
-		if c.Verdict == season.Broken {
-			n++
-		}
-	}
-	return n
+	r.checks.Add(season.Check{Code: "S1", Verdict: v, Text: text.Line(fmt.Sprintf(format, a...))})
 }
 
 func line(v any) string {
@@ -197,7 +187,7 @@ func (s *Series) fromRuns(r *report, runs map[int]Run) {
 	if len(list) == len(s.Rounds) && len(list) > 0 {
 		if !reflect.DeepEqual(part.Standings, s.Standings) {
 			r.broken("standings", "they are what the recordings make", part.Standings, s.Standings)
-		} else if r.breaks() == 0 {
+		} else if r.checks.Breaks("S1") == 0 {
 			r.say(season.Holds, "rounds, sums, medians and order are those of %d recordings", len(list))
 		}
 		return
@@ -215,13 +205,13 @@ func (s *Series) fromRuns(r *report, runs map[int]Run) {
 			r.broken(p.Agent, "the cost of some rounds is at most that of all", *p.CostMicroUSD, *all.CostMicroUSD)
 		}
 	}
-	if r.breaks() == 0 {
+	if r.checks.Breaks("S1") == 0 {
 		r.say(season.Holds, "what follows from the rounds and from each other%s", map[bool]string{true: fmt.Sprintf(", and from %d of %d recordings", len(list), len(s.Rounds))}[len(list) > 0])
 	}
 	missing := "the recordings of all rounds"
 	fields := []string{"series: standings[].model", "series: standings[].durable_deployments", "series: standings[].median_durable_ms", "series: standings[].input_tokens",
 		"series: standings[].output_tokens", "series: standings[].cost_microusd", "series: arena_id", "series: rounds_requested", "series: rounds[].duration_ms"}
-	r.checks = append(r.checks, season.Check{Code: "S1", Verdict: season.Unchecked, Text: fmt.Sprintf("%d of %d rounds", len(s.Rounds)-len(list), len(s.Rounds)), Missing: missing, Fields: fields})
+	r.checks.Add(season.Check{Code: "S1", Verdict: season.Unchecked, Text: fmt.Sprintf("%d of %d rounds", len(s.Rounds)-len(list), len(s.Rounds)), Missing: missing, Fields: fields})
 }
 
 // Check recomputes a benchmark's standings from the heats of its arenas, and what
@@ -279,10 +269,10 @@ func (b *Benchmark) Check(arenas []ArenaRuns) []season.Check {
 			r.say(season.Holds, "plan, sums, medians, coverage and order are those of the recordings")
 		}
 	} else {
-		if r.breaks() == 0 {
+		if r.checks.Breaks("S1") == 0 {
 			r.say(season.Holds, "what follows from the document alone")
 		}
-		r.checks = append(r.checks, season.Check{Code: "S1", Verdict: season.Unchecked, Text: "the heats' own numbers", Missing: "the recordings of all rounds"})
+		r.checks.Add(season.Check{Code: "S1", Verdict: season.Unchecked, Text: "the heats' own numbers", Missing: "the recordings of all rounds"})
 	}
 	return r.checks
 }

@@ -292,3 +292,17 @@ func TestReadRunRefusesWhatIsNotOver(t *testing.T) {
 		t.Error("a heat that is not there was read")
 	}
 }
+
+// A document that is wrong everywhere does not fill the memory with what is wrong.
+func TestBreaksAreBounded(t *testing.T) {
+	s := Series{SchemaVersion: 1, Rounds: make([]Round, 1000)}
+	broken := 0
+	for _, c := range s.Check(nil) {
+		if c.Verdict == season.Broken {
+			broken++
+		}
+	}
+	if broken != 50 {
+		t.Errorf("%d breaks", broken)
+	}
+}
