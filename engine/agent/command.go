@@ -19,7 +19,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/crypto/ssh/knownhosts"
 
-	"refbox/internal/child"
+	"refbox/vm/child"
 )
 
 // Command is a player that is a program on this host: a CLI agent, a script, or

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"refbox/internal/child"
+	"refbox/vm/child"
 )
 
 // unprivilegedID is the user and group that QEMU runs as when refbox runs as
