@@ -191,8 +191,12 @@ type Machine interface {
 	// Disk is the host's end of the machine's disk.
 	Disk() Disk
 
-	// Done is closed when the machine's process has ended for good.
+	// Done is closed when the machine has ended for good: it was closed, or the host
+	// failed it. Err is nil before that and when it was closed; else it says how the
+	// host failed the machine: its process died, or what the guest wrote could not be
+	// kept. Its guest's doing ends no machine.
 	Done() <-chan struct{}
+	Err() error
 }
 
 // CheckWants refuses names that Machine.Reboot's wants cannot be: at most 8 units,

@@ -433,3 +433,31 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("%d events could be read", r.Len())
 	}
 }
+
+// A host that fails a machine takes its seat out of the race, and charges nobody who
+// plays; the others go on.
+func TestHostFailsAMachine(t *testing.T) {
+	d := driver()
+	p := pkg(t, after(2*time.Second, bundledScript(t, "right")), idle, idle)
+	h := New(Config{Package: p, Driver: d, Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t)})
+	var once sync.Once
+	h.cfg.Progress = func(pr Progress) {
+		if pr.Territory == "failover-two" && pr.Step == "seat ready" {
+			once.Do(func() { d.Faults("failover-two", "host").Fail(syscall.ENOSPC) })
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	res, err := h.Run(ctx)
+	if err != nil || res.Outcome.Winner != "failover-one" {
+		t.Fatalf("%+v %v\n%s", res, err, logOf(res.Dir))
+	}
+	r := open(t, res.Dir)
+	out := of(t, r, func(b event.SeatUnavailable) bool { return true })
+	if len(out) != 1 || out[0].Territory != "failover-two" || out[0].Source != "controller" || !strings.Contains(out[0].Detail, syscall.ENOSPC.Error()) {
+		t.Errorf("%+v\n%s", out, logOf(res.Dir))
+	}
+	if n := len(of(t, r, func(b event.MilestoneFailed) bool { return b.Territory == "failover-two" && b.Source == "player" })); n != 0 {
+		t.Errorf("%d failures are charged to its player\n%s", n, logOf(res.Dir))
+	}
+}

@@ -33,6 +33,7 @@ type fakeMachine struct {
 func (m *fakeMachine) Name() string                            { return m.name }
 func (m *fakeMachine) Console() vm.Console                     { return &m.con }
 func (m *fakeMachine) Done() <-chan struct{}                   { return m.done }
+func (m *fakeMachine) Err() error                              { return nil }
 func (m *fakeMachine) Guest() vm.Guest                         { return m.guest }
 func (m *fakeMachine) Power(context.Context) (vm.Power, error) { return m.power, nil }
 func (m *fakeMachine) Addr(port int) (string, error) {
@@ -292,7 +293,7 @@ return {"status": [r.status for r in rs], "body": [r.body for r in rs], "none": 
 		t.Fatalf("%+v", recs)
 	}
 	for body, want := range map[string]string{
-		`seat.get_all(["/a"] * 17)`: "at most 16", `seat.get_all(["a"])`: "does not begin with /", `seat.get_all([1])`: "paths[0] is a int",
+		`seat.get_all(["/a"] * 65)`: "at most 64", `seat.get_all(["a"])`: "does not begin with /", `seat.get_all([1])`: "paths[0] is a int",
 	} {
 		if _, _, err := r.verify(t, t.Context(), body); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", body, err)

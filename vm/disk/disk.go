@@ -49,6 +49,8 @@ type Disk struct {
 	broken bool                   // writes fail
 	ended  bool                   // nothing is carried out any more
 	lost   int64
+	failed chan struct{} // closed when err is set
+	err    error         // how the host failed the disk
 }
 
 // Open opens the file at path as a disk of size bytes; what the file lacks of
@@ -58,7 +60,30 @@ func Open(path string, size int64) (*Disk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a disk: %w", err)
 	}
-	return &Disk{file: f, size: size &^ (block - 1), cache: map[int64]*[block]byte{}}, nil
+	return &Disk{file: f, size: size &^ (block - 1), cache: map[int64]*[block]byte{}, failed: make(chan struct{})}, nil
+}
+
+// Failed is closed when the host could not keep what was written, or not give it
+// back, as when its own disk is full. From that instant on nothing is carried out
+// or answered, as after Cut: a guest that went on could rely on neither. Err then
+// says why.
+func (d *Disk) Failed() <-chan struct{} { return d.failed }
+
+// Err is how the host failed the disk; nil while it has not.
+func (d *Disk) Err() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.err
+}
+
+// fail ends the disk by the host's fault. The caller holds mu.
+func (d *Disk) fail(what string, err error) error {
+	if !d.ended {
+		d.ended, d.cache = true, nil
+		d.err = fmt.Errorf("%s: %w", what, err)
+		close(d.failed)
+	}
+	return errEnded
 }
 
 // Stall holds up every request until it is called with false.
@@ -114,9 +139,10 @@ func (d *Disk) Lost() int64 {
 func (d *Disk) end() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	err := d.destage()
-	d.ended = true
-	return errors.Join(err, d.file.Close())
+	if d.destage() == nil {
+		d.ended = true
+	}
+	return errors.Join(d.err, d.file.Close())
 }
 
 var errEnded = errors.New("the disk has ended")
@@ -134,7 +160,7 @@ func (d *Disk) read(b []byte, off int64) error {
 func (d *Disk) readAt(b []byte, off int64) error {
 	n, err := d.file.ReadAt(b, off)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return err
+		return d.fail("reading the disk's file", err)
 	}
 	clear(b[n:])
 	if len(d.cache) == 0 {
@@ -231,7 +257,7 @@ func (d *Disk) writable() error {
 	return nil
 }
 
-// destage puts the cache in the file. What cannot be put there stays. The file
+// destage puts the cache in the file. The file
 // is not synced: it outlives QEMU and us, and a crash of the host ends the heat.
 func (d *Disk) destage() error {
 	nos := slices.Sorted(maps.Keys(d.cache))
@@ -255,7 +281,7 @@ func (d *Disk) destage() error {
 			_, err = d.file.WriteAt(run, first*block)
 		}
 		if err != nil {
-			return err
+			return d.fail("writing the disk's file", err)
 		}
 		for ; i < j; i++ {
 			delete(d.cache, nos[i])

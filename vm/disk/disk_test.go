@@ -3,6 +3,7 @@ package disk
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -211,6 +212,50 @@ func TestFaults(t *testing.T) {
 	}
 	c.Close()
 	must(t, <-c.served)
+}
+
+// A host whose own disk is full is not taken for the guest's fault, nor is the guest
+// told of it: nothing is answered any more, and whoever owns the disk hears why.
+func TestHostIsFull(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this host lacks /dev/full: ", err)
+	}
+	for _, tt := range []struct {
+		name string
+		cmd  uint16
+	}{{"flush", cmdFlush}, {"write through", cmdWrite}} {
+		t.Run(tt.name, func(t *testing.T) {
+			d, err := Open("/dev/full", 1<<20)
+			must(t, err)
+			c := serve(t, d)
+			data := bytes.Repeat([]byte{1}, block)
+			if code, _, err := c.ask(cmdWrite, 0, 0, block, data); err != nil || code != 0 {
+				t.Fatalf("what the cache can take: %d, %v", code, err)
+			}
+			if d.Err() != nil {
+				t.Fatal("failed before the host was asked: ", d.Err())
+			}
+			answered := make(chan error, 1)
+			go func() {
+				if tt.cmd == cmdFlush {
+					data = nil
+				}
+				_, _, err := c.ask(tt.cmd, flagFUA, 0, len(data), data)
+				answered <- err
+			}()
+			<-d.Failed()
+			if !errors.Is(d.Err(), unix.ENOSPC) {
+				t.Errorf("why: %v", d.Err())
+			}
+			c.Close()
+			if err := <-answered; err == nil {
+				t.Error("the guest was answered")
+			}
+			if err := <-c.served; !errors.Is(err, unix.ENOSPC) {
+				t.Errorf("serving ended with %v", err)
+			}
+		})
+	}
 }
 
 // A full cache keeps what it must and takes no more memory.

@@ -179,8 +179,6 @@ func errno(err error) uint32 {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, unix.ENOSPC):
-		return uint32(unix.ENOSPC)
 	case errors.Is(err, unix.EINVAL):
 		return uint32(unix.EINVAL)
 	}

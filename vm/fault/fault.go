@@ -77,22 +77,53 @@ type Fault struct {
 	MiB    int   `json:"mib,omitempty"`     // MemoryPressure's: how much is taken
 }
 
-// Check refuses a fault that lacks a parameter or has one out of bounds or of
-// another kind, and names it.
-func (f Fault) Check() error {
-	if _, ok := methods[f.Kind]; !ok {
-		return fmt.Errorf("fault %.40q: want one of %v", string(f.Kind), Kinds())
+// Lasts says that a fault of the kind is there until it is undone. One that is not
+// has happened, and all there is to do is to see the machine well again.
+func (k Kind) Lasts() bool { return k != ProcessKill && k != HardReset && k != CleanReboot }
+
+// Boots says that a machine's boot ends by it, and with that what is connected there.
+func (k Kind) Boots() bool { return k == PowerCut || k == HardReset || k == CleanReboot }
+
+// Param is the error of one parameter of a fault: that it is missing, out of bounds,
+// or none of its kind's.
+type Param struct {
+	Kind Kind
+	Name string // as in JSON
+	Want string // "" when the kind has none
+}
+
+func (e *Param) Error() string {
+	if e.Want == "" {
+		return fmt.Sprintf("fault %s has no %s", e.Kind, e.Name)
 	}
-	if f.Machine == "" {
-		return fmt.Errorf("fault %s: it names no machine", f.Kind)
+	return fmt.Sprintf("fault %s: %s: want %s", e.Kind, e.Name, e.Want)
+}
+
+// ParamsOf are the parameters that a kind has beside its machine, in their order.
+// Optional ones, all but one of them at most, are apart.
+func ParamsOf(k Kind) (must, may []string) {
+	for _, p := range (Fault{}).params() {
+		if slices.Contains(p.kinds, k) {
+			if p.optional {
+				may = append(may, p.name)
+			} else {
+				must = append(must, p.name)
+			}
+		}
 	}
-	for _, p := range []struct {
-		name     string
-		set, fit bool
-		kinds    []Kind
-		optional bool
-		want     string
-	}{
+	return must, may
+}
+
+type param struct {
+	name     string
+	set, fit bool
+	kinds    []Kind
+	optional bool
+	want     string
+}
+
+func (f Fault) params() []param {
+	return []param{
 		{"unit", f.Unit != "", vm.CheckWants([]string{f.Unit}) == nil, []Kind{ProcessKill, ServiceStop}, false, "the name of a unit, such as db.service"},
 		{"port", f.Port != 0, f.Port > 0 && f.Port < 65536, []Kind{ProcessKill, ServiceStop}, true, "1 to 65535"},
 		{"link", f.Link != "", true, []Kind{LinkDown, OneWay, SlowLink}, false, "a link of the cluster"},
@@ -101,16 +132,28 @@ func (f Fault) Check() error {
 		{"loss_percent", f.LossPercent != 0, f.LossPercent >= 10 && f.LossPercent <= 90, []Kind{SlowLink}, true, "10 to 90"},
 		{"jump_ms", f.JumpMS != 0, max(f.JumpMS, -f.JumpMS) >= 5_000 && max(f.JumpMS, -f.JumpMS) <= 400*24*3_600_000, []Kind{ClockJump}, false, "5000 or more, forward or back, and at most 400 days"},
 		{"mib", f.MiB != 0, f.MiB >= 16 && f.MiB <= 32<<10, []Kind{MemoryPressure}, false, "16 to 32768"},
-	} {
+	}
+}
+
+// Check refuses a fault that lacks a parameter or has one out of bounds or of
+// another kind: the error is then a *Param.
+func (f Fault) Check() error {
+	if _, ok := methods[f.Kind]; !ok {
+		return fmt.Errorf("fault %.40q: want one of %v", string(f.Kind), Kinds())
+	}
+	if f.Machine == "" {
+		return fmt.Errorf("fault %s: it names no machine", f.Kind)
+	}
+	for _, p := range f.params() {
 		switch mine := slices.Contains(p.kinds, f.Kind); {
 		case p.set && !mine:
-			return fmt.Errorf("fault %s has no %s", f.Kind, p.name)
+			return &Param{Kind: f.Kind, Name: p.name}
 		case p.set && !p.fit, mine && !p.set && !p.optional:
-			return fmt.Errorf("fault %s: %s: want %s", f.Kind, p.name, p.want)
+			return &Param{f.Kind, p.name, p.want}
 		}
 	}
 	if f.Kind == SlowLink && f.DelayMS == 0 && f.LossPercent == 0 {
-		return fmt.Errorf("fault %s: want delay_ms, loss_percent or both", f.Kind)
+		return &Param{f.Kind, "delay_ms", "50 to 2000, or loss_percent, or both"}
 	}
 	return nil
 }
@@ -215,8 +258,9 @@ type Active struct {
 }
 
 // Inject injects a fault into a machine of the cluster and returns when its
-// witness has seen it. The error is an *Error. When it Is ErrNoEffect and not
-// ErrNotCleared, nothing of the fault is left.
+// witness has seen it. The error is an *Error. Nothing of the fault is left, unless
+// it Is ErrNotCleared: then the fault comes beside it, not confirmed, for its Clear
+// to be tried again.
 func Inject(ctx context.Context, c vm.Cluster, f Fault) (*Active, error) {
 	fail := func(stage string, r Receipt, err error) (*Active, error) {
 		return nil, &Error{Fault: f, Stage: stage, Receipt: r, Err: err}
@@ -259,7 +303,8 @@ func Inject(ctx context.Context, c vm.Cluster, f Fault) (*Active, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTime)
 		defer cancel()
 		if _, undo := s.clear(ctx, m); undo != nil {
-			err = errors.Join(err, undo)
+			_, err := fail(stage, r, errors.Join(err, undo))
+			return &Active{Fault: f, Receipt: r, scene: s}, err
 		}
 		return fail(stage, r, err)
 	}
@@ -341,6 +386,8 @@ func (s *scene) await(ctx context.Context, within time.Duration, look sight) (st
 		}
 		select {
 		case <-tick.C:
+		case <-s.machine.Done():
+			return last, errors.New("the machine has ended")
 		case <-ctx.Done():
 			if lastErr != nil {
 				return last, fmt.Errorf("not seen within %v: %w", within, lastErr)

@@ -212,13 +212,21 @@ func (m *machine) start(ctx context.Context, p plan) (*boot, error) {
 		}
 		<-drained
 		if err := <-stored; err != nil {
-			m.mu.Lock()
-			m.diskErr = fmt.Errorf("the disk of machine %q: %w", m.spec.Name, err)
-			m.mu.Unlock()
+			m.fail(fmt.Errorf("its disk: %w", err))
 		}
 		m.ended(b)
 		end(errEnded)
 	}()
+	if store != nil {
+		m.all.Go(func() {
+			select {
+			case <-store.Failed():
+				m.fail(fmt.Errorf("its disk: %w", store.Err()))
+				proc.kill()
+			case <-proc.exited:
+			}
+		})
+	}
 	m.guest.Attach(conns[1])
 	for i, e := range p.Links {
 		if err := m.cluster.links[e.Link].Plug(m.spec.Name, links[i]); err != nil {
@@ -272,6 +280,9 @@ func (m *machine) ended(b *boot) {
 	m.guest.Detach()
 	if qmp != nil {
 		qmp.close()
+	}
+	if mine && b.proc.died() {
+		m.fail(fmt.Errorf("its process died (%s): %q", b.proc.state, b.proc.stderr.String()))
 	}
 	if mine {
 		m.reservePorts()

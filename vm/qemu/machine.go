@@ -27,7 +27,7 @@ type machine struct {
 
 	// op is held by whatever changes the power, one at a time.
 	op   chan struct{}
-	done chan struct{}
+	done chan struct{}  // closed once, by fail or close
 	all  sync.WaitGroup // the goroutines of its processes
 
 	mu     sync.Mutex
@@ -36,20 +36,40 @@ type machine struct {
 	ports  []forward // 22 first; fixed once the machine has started
 	held   []*os.File
 
-	pulled  map[string]bool // links whose cable is pulled
-	lost    int64           // by the latest power cut
-	diskErr error           // what its disk's file ended with
+	pulled map[string]bool // links whose cable is pulled
+	lost   int64           // by the latest power cut
+	err    error           // how the host failed it
 }
 
 var _ vm.Machine = (*machine)(nil)
 
-var errClosed = fmt.Errorf("%w: the cluster is closed", vm.ErrPower)
+// errGone is in the errors of a machine that has ended for good.
+var (
+	errGone   = fmt.Errorf("%w: it is gone", vm.ErrPower)
+	errClosed = fmt.Errorf("%w: the cluster is closed", errGone)
+)
 
 func (m *machine) Name() string           { return m.spec.Name }
 func (m *machine) Guest() vm.Guest        { return m.guest }
 func (m *machine) Console() vm.Console    { return m.console }
 func (m *machine) HostKey() ssh.PublicKey { return m.hostKey }
 func (m *machine) Done() <-chan struct{}  { return m.done }
+
+func (m *machine) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
+// fail ends the machine for good by the host's fault, unless it has ended already.
+func (m *machine) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed && m.err == nil {
+		m.err = err
+		close(m.done)
+	}
+}
 
 func (m *machine) Addr(guestPort int) (string, error) {
 	m.mu.Lock()
@@ -85,6 +105,8 @@ func (m *machine) current() (*boot, error) {
 	switch {
 	case m.closed:
 		return nil, errClosed
+	case m.err != nil:
+		return nil, fmt.Errorf("%w: %w", errGone, m.err)
 	case m.boot == nil:
 		return nil, fmt.Errorf("%w: it is off", vm.ErrPower)
 	}
@@ -110,7 +132,7 @@ func (m *machine) running(ctx context.Context) (*boot, error) {
 func (m *machine) Power(ctx context.Context) (vm.Power, error) {
 	b, err := m.current()
 	switch {
-	case errors.Is(err, errClosed):
+	case errors.Is(err, errGone):
 		return vm.PowerGone, nil
 	case err != nil:
 		return vm.PowerOff, nil
@@ -229,7 +251,7 @@ func (m *machine) PowerOnAgain(ctx context.Context) error {
 	return m.change(ctx, "powering on", func(ctx context.Context) error {
 		if _, err := m.current(); err == nil {
 			return fmt.Errorf("%w: it is on", vm.ErrPower)
-		} else if errors.Is(err, errClosed) {
+		} else if errors.Is(err, errGone) {
 			return err
 		}
 		return m.bootCold(ctx, m.again)
@@ -403,6 +425,9 @@ func (m *machine) close() error {
 	m.mu.Lock()
 	b := m.boot
 	m.closed = true
+	if m.err == nil {
+		defer close(m.done)
+	}
 	held := m.held
 	m.held = nil
 	m.mu.Unlock()
@@ -413,9 +438,7 @@ func (m *machine) close() error {
 	for _, f := range held {
 		f.Close()
 	}
-	err := errors.Join(m.diskErr, m.guest.Close())
-	close(m.done)
-	return err
+	return m.guest.Close()
 }
 
 // copyFile makes a fresh overlay.

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,6 +27,7 @@ type process struct {
 	pty    *os.File // owned by the console that drains it
 	exited chan struct{}
 	state  *os.ProcessState // after exited
+	killed atomic.Bool      // by us
 	stderr *tailWriter
 }
 
@@ -65,9 +67,14 @@ func spawn(binary string, args []string, files []*os.File) (*process, error) {
 
 // kill ends the process and waits until it has.
 func (p *process) kill() {
+	p.killed.Store(true)
 	_ = p.proc.Kill() // fails only when it has ended
 	<-p.exited
 }
+
+// died tells whether the process, which has exited, ended neither by its guest's
+// shutdown nor by us.
+func (p *process) died() bool { return !p.killed.Load() && !p.state.Success() }
 
 // credential is nil unless we are root.
 func credential() *syscall.Credential {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 
 	"refbox/vm"
 	"refbox/vm/vmtest"
@@ -412,4 +413,91 @@ func BenchmarkStart(b *testing.B) {
 		fmt.Printf("%d seats, %-16s min %.2f  median %.2f  max %.2f s (%d runs)\n", seats, what,
 			f[0].Seconds(), f[len(f)/2].Seconds(), f[len(f)-1].Seconds(), len(f))
 	}
+}
+
+// What the host does to a machine ends it for good and is told from its guest's
+// doing.
+func TestHostFailsAMachine(t *testing.T) {
+	d := realDriver(t)
+	tpl := oneMachine(t, d)
+	_, public := newKey(t)
+	gone := func(t *testing.T, m vm.Machine) {
+		t.Helper()
+		select {
+		case <-m.Done():
+		case <-time.After(time.Minute):
+			t.Fatal("the machine goes on")
+		}
+		if p, err := m.Power(t.Context()); p != vm.PowerGone || err != nil {
+			t.Errorf("its power is %s, %v", p, err)
+		}
+		if err := m.PowerOnAgain(t.Context()); !errors.Is(err, vm.ErrPower) || !errors.Is(err, m.Err()) {
+			t.Errorf("started again: %v", err)
+		}
+	}
+	t.Run("its disk is full", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {
+			t.Skip("a small tmpfs cannot be mounted here: ", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+		c, err := d.Start(t.Context(), tpl, vm.Start{Name: "full", Password: "secret", AuthorizedKey: public, Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		m := c.Machine("host")
+		if m.Err() != nil {
+			t.Fatal(m.Err())
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err = m.Guest().Run(ctx, []string{"dd", "if=/dev/urandom", "of=/var/big", "bs=1M", "count=40", "conv=fsync"}, nil)
+		if err == nil {
+			t.Error("the guest was told that it was written")
+		}
+		gone(t, m)
+		if !errors.Is(m.Err(), unix.ENOSPC) {
+			t.Errorf("why: %v", m.Err())
+		}
+	})
+	t.Run("its process dies", func(t *testing.T) {
+		c, err := startOne(t, d, tpl, "dies", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		m := c.Machine("host").(*machine)
+		b, err := m.current()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Kill(b.proc.proc.Pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		gone(t, m)
+		if err := m.Err(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("why: %v", err)
+		}
+	})
+	t.Run("its guest switches it off", func(t *testing.T) {
+		c, err := startOne(t, d, tpl, "off", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		m := c.Machine("host").(*machine)
+		b, err := m.current()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = m.Guest().Run(t.Context(), []string{"systemctl", "poweroff", "--force", "--force"}, nil)
+		<-b.life.Done()
+		if err := m.Err(); err != nil {
+			t.Errorf("charged to the host: %v", err)
+		}
+		if p, err := m.Power(t.Context()); p != vm.PowerOff || err != nil {
+			t.Errorf("its power is %s, %v", p, err)
+		}
+	})
 }

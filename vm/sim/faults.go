@@ -9,10 +9,11 @@ import (
 	"refbox/vm"
 )
 
-// Faults makes the referee's channel to one machine misbehave, for tests. It
-// touches nothing but vm.Guest calls: the machine itself is well.
+// Faults makes the host of one machine misbehave, for tests: mostly the referee's
+// channel, that is vm.Guest calls.
 type Faults struct {
 	mu     sync.Mutex
+	fail   func(error)
 	flakes int
 	delay  time.Duration
 	wedged chan struct{} // nil: not wedged; closed by release
@@ -64,6 +65,15 @@ func (f *Faults) Wedge() (release func()) {
 			f.wedged = nil
 		}
 	}
+}
+
+// Fail ends the machine for good, as a host does that cannot go on with it (see
+// vm.Machine.Err). The machine must have been started.
+func (f *Faults) Fail(err error) {
+	f.mu.Lock()
+	fail := f.fail
+	f.mu.Unlock()
+	fail(err)
 }
 
 // apply does to a call what the switches say.

@@ -35,7 +35,7 @@ type machine struct {
 	life  context.Context // until close
 	end   context.CancelFunc
 	tasks tasks // forwards and shutdowns
-	done  chan struct{}
+	done  chan struct{} // closed once, by fail or close
 	op    chan struct{} // holds one token: power operations take turns
 
 	mu      sync.Mutex
@@ -46,6 +46,7 @@ type machine struct {
 	changed chan struct{}  // closed at the next change, see notify
 
 	store store
+	err   error // how the host failed it
 }
 
 func (c *cluster) newMachine(spec vm.MachineSpec, im image, s vm.Start) (*machine, error) {
@@ -53,6 +54,9 @@ func (c *cluster) newMachine(spec vm.MachineSpec, im image, s vm.Start) (*machin
 		faults: c.d.Faults(s.Name, spec.Name),
 		done:   make(chan struct{}), op: make(chan struct{}, 1), changed: make(chan struct{})}
 	m.life, m.end = context.WithCancel(context.Background())
+	m.faults.mu.Lock()
+	m.faults.fail = m.fail
+	m.faults.mu.Unlock()
 	var record io.Writer
 	if s.Console != nil {
 		record = s.Console(spec.Name)
@@ -267,6 +271,12 @@ func (m *machine) Console() vm.Console    { return m.console }
 func (m *machine) HostKey() ssh.PublicKey { return m.hostKey }
 func (m *machine) Done() <-chan struct{}  { return m.done }
 
+func (m *machine) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
 func (m *machine) Addr(guestPort int) (string, error) {
 	for _, f := range m.forwards {
 		if f.guest == guestPort {
@@ -408,9 +418,33 @@ func (m *machine) setPower(p vm.Power) {
 	m.notify()
 }
 
+// fail ends the machine by the host's fault, unless it has ended already.
+func (m *machine) fail(err error) {
+	m.mu.Lock()
+	if m.err != nil || m.life.Err() != nil {
+		m.mu.Unlock()
+		return
+	}
+	m.err = err
+	close(m.done)
+	m.end()
+	m.mu.Unlock()
+	m.halt()
+}
+
 // close ends the machine for good.
 func (m *machine) close() {
+	m.mu.Lock()
+	if m.err == nil {
+		defer close(m.done)
+	}
 	m.end()
+	m.mu.Unlock()
+	m.halt()
+}
+
+// halt switches a machine off that has ended.
+func (m *machine) halt() {
 	m.closeForwards()
 	for b := m.current(); b != nil; b = m.current() {
 		m.endBoot(b, true)
@@ -422,7 +456,6 @@ func (m *machine) close() {
 	m.mu.Unlock()
 	m.console.close()
 	m.notify()
-	close(m.done)
 }
 
 // shutdown ends b from inside, as systemd does, and starts the next boot if it

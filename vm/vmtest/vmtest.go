@@ -455,6 +455,9 @@ func (s *suite) close(t *testing.T, c vm.Cluster, dir string) {
 	default:
 		t.Error("Done is not closed")
 	}
+	if err := m.Err(); err != nil {
+		t.Errorf("a closed machine is the host's failure: %v", err)
+	}
 	if p, err := m.Power(s.ctx(t)); err != nil || p != vm.PowerGone {
 		t.Errorf("power %q, %v; want gone", p, err)
 	}
