@@ -83,6 +83,9 @@ func (s *Seat) slow(d time.Duration) time.Duration { return time.Duration(float6
 func (s *Seat) gone(m vm.Machine) error {
 	select {
 	case <-m.Done():
+		if err := m.Err(); err != nil {
+			return fmt.Errorf("machine %s: %w: the host failed it: %w", m.Name(), ErrGone, err)
+		}
 		return fmt.Errorf("machine %s: %w", m.Name(), ErrGone)
 	default:
 		return nil

@@ -34,7 +34,7 @@ type machine struct {
 
 	life  context.Context // until close
 	end   context.CancelFunc
-	tasks tasks // forwards and shutdowns
+	tasks tasks         // forwards and shutdowns
 	done  chan struct{} // closed once, by fail or close
 	op    chan struct{} // holds one token: power operations take turns
 
