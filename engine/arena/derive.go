@@ -43,9 +43,9 @@ func byID[T any](list []T, id string, of func(T) string) (T, bool) {
 	return zero, false
 }
 
-// dependsOn is everything that a milestone rests on, at any distance; itself
+// DependsOn is everything that a milestone rests on, at any distance; itself
 // only when it is on a cycle.
-func (m *Manifest) dependsOn(id string) map[string]bool {
+func (m *Manifest) DependsOn(id string) map[string]bool {
 	below := map[string]bool{}
 	todo := []string{id}
 	for len(todo) > 0 {

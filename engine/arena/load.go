@@ -119,6 +119,7 @@ func open(file, origin string, data []byte, own fs.FS) (*Package, error) {
 	r.contract()
 	r.verifiers()
 	r.players()
+	r.trials()
 	r.ignored()
 	if len(r.problems) > 0 {
 		return nil, &Invalid{File: file, Problems: r.problems}

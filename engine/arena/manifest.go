@@ -29,6 +29,9 @@ type Manifest struct {
 	Guest  *Guest  `json:"guest,omitempty"`  // ours
 	Heat   *Heat   `json:"heat,omitempty"`   // ours
 	Canary *Canary `json:"canary,omitempty"` // ours
+
+	Players []Trial `json:"players,omitempty" default:"[]"` // ours
+	Cheats  []Cheat `json:"cheats,omitempty" default:"[]"`  // ours
 }
 
 // Modes of a heat.

@@ -43,6 +43,7 @@ func (c *checker) ours() {
 	}
 	c.guest()
 	c.canary()
+	c.trials()
 	if m.Heat != nil {
 		c.failIf(m.Heat.DrainSeconds > 3600, "heat.drain_seconds", "must be at most 3600")
 	}
@@ -54,7 +55,7 @@ func (c *checker) ourMilestones() {
 		return
 	}
 	c.failIf(len(b.Milestones) > maxItems, "build.milestones", "must be at most %d", maxItems)
-	below := c.m.dependsOn(b.CompletionMilestone)
+	below := c.m.DependsOn(b.CompletionMilestone)
 	for i, s := range b.Milestones {
 		at := fmt.Sprintf("build.milestones[%d]", i)
 		for j, d := range s.DependsOn {

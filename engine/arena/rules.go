@@ -145,7 +145,7 @@ func (c *checker) build() {
 		}
 	}
 	for _, s := range m.Build.Milestones {
-		if m.dependsOn(s.ID)[s.ID] {
+		if m.DependsOn(s.ID)[s.ID] {
 			c.fail("build.milestones", "%s depends on itself in a circle", quote(s.ID))
 			break
 		}

@@ -26,6 +26,7 @@ func valid(t testing.TB) *Manifest {
 	if len(problems) > 0 {
 		t.Fatalf("the bundled manifest: %v", problems)
 	}
+	m.Players, m.Cheats = nil, nil
 	return m
 }
 
@@ -210,6 +211,11 @@ func TestRules(t *testing.T) {
 				m.Agents = append(m.Agents, Agent{ID: id, Territory: id, Adapter: "x", Model: "y", Budget: Budget{ResourceUnits: 1}})
 			}
 		}, []string{"territories: must be at most 240"}},
+		{"players", func(m *Manifest) {
+			m.Players = []Trial{{"right", "players/right.sh", Durable}, {"right", "../right.sh", "host-reboot"}, {"c", "c.sh", "nope"}}
+			m.Cheats = []Cheat{{"c", "cheats/c.sh", "replayed", "nope", " "}, {"d", "/c.sh", "replayed", "host-reboot", "x"}}
+		}, []string{"players[1].name: \"right\" is there already", "players[1].script: ", "players[2].result: \"nope\" is neither",
+			"cheats[0].name: \"c\" is there already", "cheats[0].milestone: no milestone", "cheats[0].refusal: must not be blank", "cheats[1].script: "}},
 		{"all are collected, in order", func(m *Manifest) {
 			m.SchemaVersion, m.Arena.ID, m.Network.AllowPublicInternet, m.Rules.TickMS = 0, "!", true, 0
 			m.Build.Milestones[0].Points, m.Build.CompletionMilestone = 0, "nope"

@@ -60,6 +60,9 @@ type Config struct {
 	// Budgets are what players may use up, by agent, in place of the manifest's.
 	Budgets map[string]agent.Budget
 	Cold    bool // boot the machines instead of resuming their prepared state
+	// Thorough: once nobody plays any more, what a check disturbs is looked at as
+	// often as everything else before the heat ends.
+	Thorough bool
 	// Secret is what the heat's secret values are derived from; nil for a new one.
 	Secret  *probe.Secret
 	Version string // of refbox, for the provenance
@@ -334,7 +337,7 @@ func (h *Heat) rules() (referee.Rules, error) {
 		return referee.Rules{}, fmt.Errorf("arena %s: only build races can be run", m.Arena.ID)
 	}
 	r := referee.Rules{Completion: m.Build.CompletionMilestone, StopOnFirstDurable: m.Build.StopOnFirstDurable,
-		Duration: m.Duration(), Tick: m.Tick(), Slow: h.slow}
+		Duration: m.Duration(), Tick: m.Tick(), Slow: h.slow, Thorough: h.cfg.Thorough}
 	for _, ms := range m.Build.Milestones {
 		file := h.cfg.Package.Verifier(ms.ID)
 		v, err := probe.Load(h.cfg.Package.FS, file)

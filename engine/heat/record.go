@@ -75,7 +75,7 @@ func Key(p *arena.Package) (string, error) {
 // guest and verifiers, whoever played, and wherever the package lay.
 func compatibility(m *arena.Manifest, hashes map[string]string) (string, error) {
 	task := *m
-	task.Agents, task.Arena.Category = nil, nil
+	task.Agents, task.Arena.Category, task.Players, task.Cheats = nil, nil, nil, nil
 	data, err := task.JSON()
 	if err != nil {
 		return "", err

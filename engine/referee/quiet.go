@@ -10,7 +10,7 @@ const (
 
 // PlayersEnded says that nobody plays any more. The race then ends when nothing
 // changes in any seat: each milestone that is open has been seen to fail five times
-// since (twice, where the check disturbs the seat). What a player left running in
+// since (twice, where the check disturbs the seat, unless the rules are Thorough). What a player left running in
 // its machine has that long.
 func (r *Race) PlayersEnded() { r.idle.Store(true) }
 
@@ -24,7 +24,7 @@ func (s *seat) still() bool {
 		m := &s.race.rules.Milestones[i]
 		g := s.ladder[m.ID]
 		need := uint64(quietLooks)
-		if g.disturbs {
+		if g.disturbs && !s.race.rules.Thorough {
 			need = quietDisturbing
 		}
 		switch {

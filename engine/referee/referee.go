@@ -84,6 +84,7 @@ type Rules struct {
 	Duration           time.Duration
 	Tick               time.Duration
 	Slow               float64 // stretches the photo finish, for emulated machines; 0 is 1
+	Thorough           bool    // the end waits for as many looks at what a check disturbs: PlayersEnded
 }
 
 func (r Rules) milestone(id string) *Milestone {

@@ -1,0 +1,123 @@
+package arena
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+)
+
+// Trial is a scripted player whose result is known, so that the arena itself can
+// be tried: a right one that must become durable, a wrong one that must lose.
+type Trial struct {
+	Name   string `json:"name"`
+	Script string `json:"script"` // a file of the package, e.g. players/right.sh
+	// Result is Durable, or the milestone that the player must lose at: it gets
+	// everything that this depends on, and neither it nor what depends on it.
+	Result string `json:"result"`
+}
+
+// Durable is the result of a right player.
+const Durable = "durable"
+
+// Cheat is a scripted player that claims a milestone without having reached it.
+type Cheat struct {
+	Name   string `json:"name"`
+	Script string `json:"script"` // a file of the package, e.g. cheats/marker-only.sh
+	Class  string `json:"class" enum:"state-written,probe-answered,partial-service,durability-faked,tools-replaced,time-falsified,replayed,referee-obstructed"`
+	// Milestone is the one that refuses it, and that the simple check of
+	// ReferenceCheck grants it.
+	Milestone string `json:"milestone"`
+	// Refusal stands in the reason of the refusal: it names the probe or the
+	// attack that found the cheat out.
+	Refusal string `json:"refusal"`
+}
+
+// ReferenceCheck is where a package keeps the check that a milestone would have
+// without attacks and witnesses: reference/<milestone>.star, or an executable of
+// the verifiers' contract, reference/<milestone>.sh. "" when it has none.
+func (p *Package) ReferenceCheck(milestone string) string {
+	for _, ext := range []string{".star", ".sh"} {
+		if name := "reference/" + milestone + ext; isFile(p.FS, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Cast is the package with these scripts seated, one territory each, in a heat
+// that goes on until nothing changes any more. Checked by, instead of the
+// package's verifiers, its reference checks where it has them, if reference is
+// set. Territories and agents are called as the players, whose names differ.
+func (p *Package) Cast(players []Trial, reference bool) (*Package, error) {
+	if p.Manifest.Build == nil {
+		return nil, fmt.Errorf("%s: only a build race's players can be tried", p.File)
+	}
+	m, c := *p.Manifest, *p
+	build := *m.Build
+	build.StopOnFirstDurable = false
+	m.Build, m.Territories, m.Agents, m.Players, m.Cheats = &build, nil, nil, nil, nil
+	m.Rules.MinimumTerritories = min(m.Rules.MinimumTerritories, uint64(len(players)))
+	for _, t := range players {
+		if slices.ContainsFunc(m.Territories, func(o Territory) bool { return o.ID == t.Name }) {
+			return nil, fmt.Errorf("%s: two players are called %s", p.File, t.Name)
+		}
+		script := path.Clean(t.Script)
+		if _, err := fs.Stat(p.FS, script); err != nil {
+			return nil, fmt.Errorf("%s: player %s: the package has no file %s", p.File, t.Name, t.Script)
+		}
+		// Every seat of a build race has the same task.
+		place := p.Manifest.Territories[0]
+		place.ID = t.Name
+		m.Territories = append(m.Territories, place)
+		m.Agents = append(m.Agents, Agent{ID: t.Name, Territory: t.Name, Adapter: AdapterScript, Model: "scripted",
+			ReasoningEffort: "default", Budget: Budget{ResourceUnits: 1_000_000}, Script: &script})
+	}
+	c.Manifest = &m
+	if reference {
+		c.verifiers = map[string]string{}
+		for id, file := range p.verifiers {
+			c.verifiers[id] = file
+			if name := p.ReferenceCheck(id); name != "" {
+				c.verifiers[id] = name
+			}
+		}
+	}
+	return &c, nil
+}
+
+// trials checks the players and cheats of the manifest.
+func (c *checker) trials() {
+	names := map[string]bool{}
+	c.failIf(len(c.m.Players) > maxItems, "players", "must be at most %d", maxItems)
+	for i, t := range c.m.Players {
+		at := fmt.Sprintf("players[%d]", i)
+		c.id(at+".name", t.Name, names)
+		c.failIf(!local(t.Script), at+".script", "%s must be a file inside the package", quote(t.Script))
+		_, ok := c.m.Milestone(t.Result)
+		c.failIf(t.Result != Durable && !ok, at+".result", "%s is neither \"durable\" nor a milestone to lose at", quote(t.Result))
+	}
+	c.failIf(len(c.m.Cheats) > maxItems, "cheats", "must be at most %d", maxItems)
+	for i, t := range c.m.Cheats {
+		at := fmt.Sprintf("cheats[%d]", i)
+		c.id(at+".name", t.Name, names)
+		c.failIf(!local(t.Script), at+".script", "%s must be a file inside the package", quote(t.Script))
+		_, ok := c.m.Milestone(t.Milestone)
+		c.failIf(!ok, at+".milestone", "no milestone is called %s", quote(t.Milestone))
+		c.failIf(blank(t.Refusal), at+".refusal", notBlank+": it says what of the refusal names the probe or the attack")
+	}
+}
+
+// trials sees that the scripts of players and cheats are there.
+func (r *resolver) trials() {
+	for i, t := range r.p.Manifest.Players {
+		if !isFile(r.p.FS, path.Clean(t.Script)) {
+			r.fail(fmt.Sprintf("players[%d].script", i), "the package has no file %s", quote(t.Script))
+		}
+	}
+	for i, t := range r.p.Manifest.Cheats {
+		if !isFile(r.p.FS, path.Clean(t.Script)) {
+			r.fail(fmt.Sprintf("cheats[%d].script", i), "the package has no file %s", quote(t.Script))
+		}
+	}
+}
