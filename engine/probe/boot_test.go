@@ -89,9 +89,10 @@ func TestBootAttackIsChecked(t *testing.T) {
 		t.Error("a boot attack out of nothing")
 	}
 	for line, want := range map[string]string{
-		`boot = attack("x", verify, verify)`:                                        "not boot_attack",
-		`boot = 1`:                                                                  "not boot_attack",
-		`boot = boot_attack("x", [], verify, verify)`:                               "name 1 to 8 units",
+		`boot = attack("x", verify, verify)`:          "not boot_attack",
+		`boot = 1`:                                    "not boot_attack",
+		`boot = boot_attack("x", [], verify, verify)`: "name 1 to 8 units",
+		`boot = boot_attack("x", ["a.service"], verify, verify, cut = True)`:        "wants no units",
 		`boot = boot_attack("x", ["a b.service"], verify, verify)`:                  "not the name of a unit",
 		`boot = boot_attack("x", [1], verify, verify)`:                              "not the name of a unit",
 		`boot = boot_attack("", ["a.service"], verify, verify)`:                     "words are empty",

@@ -107,6 +107,7 @@ func (g Guest) Systemctl(ctx context.Context, action, unit string) (vm.RunResult
 	}
 	if !strings.HasPrefix(action, "is-") {
 		g.a.disrupted = true
+		defer g.a.Seat.disturb()()
 	}
 	argv := []string{"systemctl", "--no-ask-password", action}
 	if unit != "" {
@@ -119,6 +120,10 @@ func (g Guest) Systemctl(ctx context.Context, action, unit string) (vm.RunResult
 func (g Guest) Run(ctx context.Context, argv []string, stdin []byte, timeout time.Duration) (vm.RunResult, error) {
 	if len(argv) == 0 {
 		return vm.RunResult{}, failure(Broken, "run: no command")
+	}
+	if argv[0] == "systemctl" {
+		g.a.disrupted = true
+		defer g.a.Seat.disturb()()
 	}
 	return g.run(ctx, "run", argv, stdin, timeout)
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"refbox/engine/internal/pause"
 	"refbox/vm"
 )
 
@@ -23,6 +24,7 @@ type Reply struct {
 	Status int
 	Body   []byte // at most 64 KiB
 	Error  string // closed, timeout, malformed, refused, reset
+	Took   time.Duration
 }
 
 const (
@@ -38,6 +40,7 @@ type Request struct {
 	Path    string
 	Body    []byte
 	Timeout time.Duration
+	After   time.Duration // waited before it is sent
 }
 
 // HTTP asks the seat from outside.
@@ -47,7 +50,7 @@ func (a *Attempt) HTTP(ctx context.Context, q Request) (Reply, error) {
 }
 
 // maxRequests bounds what is asked at once.
-const maxRequests = 16
+const maxRequests = 64
 
 // HTTPs asks several things of the seat at the same time, and records them in
 // their order. The error is that of the first that failed.
@@ -67,7 +70,13 @@ func (a *Attempt) HTTPs(ctx context.Context, qs []Request) ([]Reply, error) {
 			qs[i].Port = a.Seat.c.ServicePort
 		}
 	}
-	one := func(i int) { replies[i], recs[i], errs[i] = a.Seat.http(ctx, qs[i]) }
+	one := func(i int) {
+		if a.Seat.replay == nil && qs[i].After > 0 {
+			pause.For(ctx, qs[i].After)
+		}
+		replies[i], recs[i], errs[i] = a.Seat.http(ctx, qs[i])
+		replies[i].Took = time.Duration(recs[i].TookMS) * time.Millisecond
+	}
 	var wg sync.WaitGroup
 	for i := 1; i < len(qs) && a.Seat.replay == nil; i++ {
 		wg.Go(func() { one(i) })
@@ -285,6 +294,19 @@ func (a *Attempt) Power(ctx context.Context, machine string) (vm.Power, error) {
 		return map[string]any{"power": p}, err
 	})
 	return p, err
+}
+
+// SetClock sets the guest's wall clock ahead of the host's, or behind.
+func (a *Attempt) SetClock(ctx context.Context, machine string, ahead time.Duration) error {
+	i, err := a.Seat.machine(machine)
+	if err != nil {
+		return err
+	}
+	m := a.Seat.c.Machines[i]
+	r := Record{Call: "set_clock", Forgeable: insideForgeable, Request: map[string]any{"ahead_s": int(ahead.Seconds())}}
+	return a.call(ctx, r, m, func(ctx context.Context) (map[string]any, error) {
+		return nil, m.SetClock(ctx, ahead)
+	})
 }
 
 // ConsoleContains looks for text in what the serial console printed last.

@@ -12,7 +12,10 @@
 //	               that operation an attack. The host has the new boot of the first
 //	               machine start the units named in wants, whatever the guest says,
 //	               and watches those of the machine's ports from outside meanwhile:
-//	               an answer on one is a refusal. Then run and undo as below
+//	               an answer on one is a refusal. Then run and undo as below.
+//	               With cut=True, and no wants, the machines' power is cut at once
+//	               after before(seat), with all that they had not flushed to their
+//	               disks, and put on again
 //	holds(seat)    fails when the milestone, once passed, no longer holds; run
 //	               after every later check that restarts or reboots something
 //	attacks        a list of attack("what is tried", run, undo); run(seat) fails
@@ -21,8 +24,9 @@
 //
 // Globals:
 //
-//	require(cond, reason)                 refuses the milestone unless cond
-//	fail(reason)                          refuses it
+//	require(cond, reason, final=False)    refuses the milestone unless cond
+//	fail(reason, final=False)             refuses it; final: for good, no later
+//	                                      attempt at it is made
 //	eventually(fn, timeout=5, every=0.1)  calls fn() until it neither fails nor
 //	                                      returns False; gives its result
 //	attack, boot_attack, struct, json
@@ -32,10 +36,18 @@
 //	seat.id, seat.attempt
 //	seat.http(method, path, body=None, timeout=2, port=None, machine=None)
 //	     from outside, through the forward of the public service; gives
-//	     struct(status, body, error); error is "" or "closed", "timeout",
-//	     "malformed", and status is then 0
+//	     struct(status, body, error, took); error is "" or "closed", "timeout",
+//	     "malformed", and status is then 0; took is seconds
 //	seat.get_all(paths, timeout=2, port=None, machine=None)
-//	     GETs at the same time, at most 16; gives the list of their replies
+//	     GETs at the same time, at most 64; gives the list of their replies
+//	seat.http_all(requests, timeout=2, port=None, machine=None)
+//	     the same with dicts of method, path, body and after, the seconds to wait
+//	     before that one is sent; only path must be given
+//	seat.watch(paths, writes="", every=0.1)
+//	     asks the public service from outside from now on until the seat ends, and
+//	     gives what came of it up to now: watch.go
+//	seat.set_clock(ahead, machine=None)
+//	     sets the guest's clock ahead of the host's by so many seconds
 //	seat.port(n, machine=None)
 //	     from outside: "open" (something answers), "closed" (reset or refused),
 //	     "silent" (neither within half a second, as behind a firewall that drops)
@@ -93,6 +105,7 @@ type Failure struct {
 	Category Category
 	Source   string // who is charged, in the reference's words
 	Reason   string // sanitised
+	Final    bool   // no later attempt at the milestone can pass
 }
 
 func (f *Failure) Error() string { return f.Reason }
@@ -121,6 +134,7 @@ type Boot struct {
 	Words string
 	Wants []string // units that the host has the boot of the first machine start
 	Ports []int    // of that machine that must not answer meanwhile
+	Cut   bool     // the power of all machines is cut and put on again; without Wants
 	// Run looks at what came of it, Undo removes what it left, as with other
 	// attacks.
 	Run, Undo func(ctx context.Context, a *Attempt) error

@@ -43,8 +43,10 @@ type program struct {
 type attack struct {
 	words     string
 	run, undo starlark.Callable
-	wants     []string // of a boot, not empty
+	boot      bool     // made by boot_attack
+	wants     []string // of a boot
 	ports     []int
+	cut       bool
 }
 
 func (a *attack) String() string        { return "attack(" + syntax.Quote(a.words, false) + ")" }
@@ -96,7 +98,7 @@ func loadStarlark(name string, src []byte) (Verifier, error) {
 		p.holds, err = function(defs, "holds")
 	}
 	if v, ok := defs["boot"]; ok && err == nil {
-		if p.boot, ok = v.(*attack); !ok || p.boot.wants == nil {
+		if p.boot, ok = v.(*attack); !ok || !p.boot.boot {
 			err = fmt.Errorf("boot is a %s, not boot_attack(words, wants, run, undo)", v.Type())
 		}
 	}
@@ -132,7 +134,7 @@ func attacksOf(v starlark.Value) ([]*attack, error) {
 	var out []*attack
 	for i := range list.Len() {
 		a, ok := list.Index(i).(*attack)
-		if !ok || a.wants != nil {
+		if !ok || a.boot {
 			return nil, fmt.Errorf("attacks[%d] is a %s, not attack(words, run, undo)", i, list.Index(i).Type())
 		}
 		out = append(out, a)
@@ -171,7 +173,7 @@ func (p *program) Boot() *Boot {
 			return err
 		}
 	}
-	return &Boot{Words: p.boot.words, Wants: p.boot.wants, Ports: p.boot.ports, Run: call(p.boot.run), Undo: call(p.boot.undo)}
+	return &Boot{Words: p.boot.words, Wants: p.boot.wants, Ports: p.boot.ports, Cut: p.boot.cut, Run: call(p.boot.run), Undo: call(p.boot.undo)}
 }
 
 func (p *program) Before(ctx context.Context, a *Attempt) error {
@@ -289,25 +291,28 @@ func predeclared() starlark.StringDict {
 func require(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
 	var cond starlark.Value
 	var reason string
-	if err := starlark.UnpackArgs(b.Name(), args, kw, "cond", &cond, "reason", &reason); err != nil {
+	var final bool
+	if err := starlark.UnpackArgs(b.Name(), args, kw, "cond", &cond, "reason", &reason, "final?", &final); err != nil {
 		return nil, err
 	}
 	if cond.Truth() {
 		return starlark.None, nil
 	}
-	return nil, refuse(t, reason)
+	return nil, refuse(t, reason, final)
 }
 
 func fail(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
 	var reason string
-	if err := starlark.UnpackArgs(b.Name(), args, kw, "reason", &reason); err != nil {
+	var final bool
+	if err := starlark.UnpackArgs(b.Name(), args, kw, "reason", &reason, "final?", &final); err != nil {
 		return nil, err
 	}
-	return nil, refuse(t, reason)
+	return nil, refuse(t, reason, final)
 }
 
-func refuse(t *starlark.Thread, reason string) error {
+func refuse(t *starlark.Thread, reason string, final bool) error {
 	f := failure(Contract, "%s", reason)
+	f.Final = final
 	if r, err := runOf(t); err == nil {
 		r.a.refuse(f.Reason)
 	}
@@ -328,7 +333,7 @@ func eventually(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw
 	try := func() (starlark.Value, error) {
 		v, err := starlark.Call(t, fn, nil, nil)
 		if err == nil && v == starlark.False {
-			err = refuse(t, "not so within "+time.Duration(timeout).String())
+			err = refuse(t, "not so within "+time.Duration(timeout).String(), false)
 		}
 		return v, err
 	}
@@ -350,9 +355,9 @@ func eventually(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw
 			return v, nil
 		}
 		var f *Failure
-		// What a verifier did wrong, and a machine that is gone, do not mend
-		// with time.
-		if !errors.As(err, &f) || f.Category == Broken || !time.Now().Before(deadline) {
+		// What a verifier did wrong, a machine that is gone and what is lost for
+		// good do not mend with time.
+		if !errors.As(err, &f) || f.Category == Broken || f.Final || !time.Now().Before(deadline) {
 			return nil, err
 		}
 		if !pause.For(r.ctx, max(time.Duration(every), 10*time.Millisecond)) {
@@ -373,9 +378,9 @@ func newAttack(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw 
 }
 
 func newBootAttack(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
-	a := new(attack)
+	a := &attack{boot: true}
 	var wants, ports *starlark.List
-	if err := starlark.UnpackArgs(b.Name(), args, kw, "words", &a.words, "wants", &wants, "run", &a.run, "undo", &a.undo, "ports??", &ports); err != nil {
+	if err := starlark.UnpackArgs(b.Name(), args, kw, "words", &a.words, "wants", &wants, "run", &a.run, "undo", &a.undo, "ports??", &ports, "cut?", &a.cut); err != nil {
 		return nil, err
 	}
 	if a.words = bounded(a.words, 200); a.words == "" {
@@ -388,7 +393,10 @@ func newBootAttack(t *starlark.Thread, b *starlark.Builtin, args starlark.Tuple,
 	if err := vm.CheckWants(a.wants); err != nil {
 		return nil, fmt.Errorf("boot_attack: wants: %w", err)
 	}
-	if len(a.wants) == 0 {
+	if a.cut && len(a.wants) > 0 {
+		return nil, errors.New("boot_attack: wants: a boot after a power cut wants no units")
+	}
+	if !a.cut && len(a.wants) == 0 {
 		return nil, errors.New("boot_attack: wants: name 1 to 8 units")
 	}
 	if ports != nil {

@@ -100,7 +100,7 @@ func key(epoch int, r Record) string {
 // changes tells whether what was recorded may change what the seat answers.
 func changes(r Record) bool {
 	switch r.Call {
-	case "reboot", "exec", "guest.run", "guest.write", "guest.remove":
+	case "reboot", "set_clock", "exec", "guest.run", "guest.write", "guest.remove":
 		return true
 	case "guest.systemctl":
 		argv, _ := r.Request["argv"].([]any)
@@ -207,6 +207,9 @@ func (p *Replay) reboot(a *Attempt, boot *Boot) (back bool, err error) {
 		if i == 0 && len(boot.Wants) > 0 {
 			request = map[string]any{"wants": boot.Wants}
 		}
+		if boot.Cut {
+			request = cutRequest
+		}
 		r, err := p.take("reboot", m.Name(), request)
 		errs = append(errs, err)
 		a.Note(r)
@@ -275,6 +278,11 @@ func (m replayed) Done() <-chan struct{} { return nil }
 func (m replayed) Power(context.Context) (vm.Power, error) {
 	r, err := m.p.take("power", m.name, nil)
 	return vm.Power(said(r, "power")), err
+}
+
+func (m replayed) SetClock(_ context.Context, ahead time.Duration) error {
+	_, err := m.p.take("set_clock", m.name, map[string]any{"ahead_s": int(ahead.Seconds())})
+	return err
 }
 
 // remembered is the inside of such a machine.

@@ -37,6 +37,7 @@ type Seat struct {
 	consoles []*tail
 	replay   *Replay // answers in the machines' place; nil with machines
 	closed   sync.Once
+	watching watching
 }
 
 // NewSeat starts to remember the consoles of the seat's machines.
@@ -56,9 +57,10 @@ func NewSeat(c Config) (*Seat, error) {
 	return s, nil
 }
 
-// Close lets go of the consoles. It is idempotent.
+// Close ends the seat's watch and lets go of the consoles. It is idempotent.
 func (s *Seat) Close() {
 	s.closed.Do(func() {
+		s.watching.stop()
 		for _, t := range s.consoles {
 			t.detach()
 		}
@@ -287,6 +289,7 @@ func (s *Seat) Territory() string { return s.c.Territory }
 // What root could forge of a reboot with and without an order for the new boot.
 const (
 	rebootForgeable = "nothing: the end of the old boot is seen outside the guest"
+	cutForgeable    = "nothing: the host ended the old boot, and what the guest had not flushed is gone"
 	bootForgeable   = "what the guest's own systemd makes of the order, and what is not the helper's but acts on it later; not the end of the old boot, nor the order and the look at the helper, which were confirmed before anything of the disk ran"
 )
 
@@ -297,6 +300,7 @@ const (
 // back as ordered, which an error about a watched port does not deny.
 func (a *Attempt) Reboot(ctx context.Context, boot *Boot) (back bool, err error) {
 	a.disrupted = true
+	defer a.Seat.disturb()()
 	if boot == nil {
 		boot = new(Boot)
 	}
@@ -319,7 +323,13 @@ func (a *Attempt) Reboot(ctx context.Context, boot *Boot) (back bool, err error)
 				wants = boot.Wants
 				r.Request, r.Forgeable = map[string]any{"wants": wants}, bootForgeable
 			}
-			err := m.Reboot(ctx, wants...)
+			var err error
+			if boot.Cut {
+				r.Request, r.Forgeable = cutRequest, cutForgeable
+				err = powerCycle(ctx, m)
+			} else {
+				err = m.Reboot(ctx, wants...)
+			}
 			if err == nil && wants != nil {
 				r.Response = map[string]any{"confirmed": "the boot wants the units, and the referee's helper is what the image holds"}
 			}
@@ -359,6 +369,17 @@ func (a *Attempt) Reboot(ctx context.Context, boot *Boot) (back bool, err error)
 	}
 	back = errors.Join(errs...) == nil
 	return back, errors.Join(append(errs, watches...)...)
+}
+
+// cutRequest marks the record of a reboot that was a power cut.
+var cutRequest = map[string]any{"cut": true}
+
+// powerCycle cuts a machine's power, unless it is off already, and puts it on again.
+func powerCycle(ctx context.Context, m vm.Machine) error {
+	if err := m.PowerCut(ctx); err != nil && !isOff(ctx, m) {
+		return err
+	}
+	return m.PowerOnAgain(ctx)
 }
 
 // watchEvery is how often a watched port is looked at.

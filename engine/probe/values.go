@@ -42,6 +42,7 @@ func object(name string, d starlark.StringDict) starlark.Value {
 func replyValue(r Reply) starlark.Value {
 	return object("reply", starlark.StringDict{
 		"status": starlark.MakeInt(r.Status), "body": starlark.String(r.Body), "error": starlark.String(r.Error),
+		"took": starlark.Float(r.Took.Seconds()),
 	})
 }
 
@@ -96,6 +97,9 @@ func seatValue(a *Attempt) starlark.Value {
 	for k, v := range more {
 		d[k] = v
 	}
+	for k, v := range methods(map[string]method{"watch": watchMethod}) {
+		d[k] = v
+	}
 	return object("seat", d)
 }
 
@@ -141,11 +145,18 @@ func outsideOf(machine string) starlark.StringDict {
 			if err != nil {
 				return nil, err
 			}
-			out := make([]starlark.Value, len(reps))
-			for i, rep := range reps {
-				out[i] = replyValue(rep)
+			return replyValues(reps), nil
+		},
+		"http_all": func(r *running, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+			return httpAll(r, args, kw, machine)
+		},
+		"set_clock": func(r *running, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
+			var ahead int
+			on := machine
+			if err := starlark.UnpackArgs("set_clock", args, kw, "ahead", &ahead, "machine??", &on); err != nil {
+				return nil, err
 			}
-			return starlark.NewList(out), nil
+			return starlark.None, r.a.SetClock(r.ctx, on, time.Duration(ahead)*time.Second)
 		},
 		"port": func(r *running, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
 			var port int
