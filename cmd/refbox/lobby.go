@@ -11,13 +11,7 @@ import (
 	"refbox/engine/recording"
 	"refbox/recordings"
 	"refbox/tui"
-	"refbox/vm/sim"
-	"refbox/vm/sim/failover"
 )
-
-// simConfig is what the simulated machines can run: the programs of the bundled
-// arenas that have a twin.
-func simConfig() sim.Config { return sim.Config{Programs: failover.Programs()} }
 
 // lobby shows what there is; an arena that is chosen there is raced, and then
 // the lobby is shown again.

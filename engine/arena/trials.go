@@ -13,7 +13,8 @@ type Trial struct {
 	Name   string `json:"name"`
 	Script string `json:"script"` // a file of the package, e.g. players/right.sh
 	// Result is Durable, or the milestone that the player must lose at: it gets
-	// everything that this depends on, and neither it nor what depends on it.
+	// everything that this depends on, if only until a reboot shows that it does not
+	// last, and never it, nor what depends on it.
 	Result string `json:"result"`
 }
 

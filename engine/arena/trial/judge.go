@@ -55,7 +55,8 @@ func lost(m *arena.Manifest, s *world.Seat, t seated, got Player) string {
 		return fmt.Sprintf("it must lose at %s, and became durable", t.Result)
 	}
 	for _, ms := range m.Milestones() {
-		has := passed(s, ms.ID)
+		// What a look after a reboot took back was passed all the same.
+		has := everPassed(s, ms.ID)
 		switch {
 		case ms.ID == t.Result && has:
 			return fmt.Sprintf("it must lose at %s, and passed it", t.Result)
@@ -79,6 +80,11 @@ func lost(m *arena.Manifest, s *world.Seat, t seated, got Player) string {
 	return ""
 }
 
+func everPassed(s *world.Seat, milestone string) bool {
+	ms := s.Milestone(milestone)
+	return ms != nil && (ms.Passed || ms.Revoked > 0)
+}
+
 func passed(s *world.Seat, milestone string) bool {
 	if s == nil {
 		return false
@@ -87,20 +93,17 @@ func passed(s *world.Seat, milestone string) bool {
 	return ms != nil && ms.Passed
 }
 
-// refusal is the last failure of a milestone, or that it was taken back; nil
-// where it never failed.
+// refusal is the last failure of a milestone that is charged to the player, else
+// the last of all; nil where it never failed.
 func refusal(s *world.Seat, milestone string) *Refusal {
 	ms := s.Milestone(milestone)
-	if ms == nil {
+	if ms == nil || ms.Failures == 0 {
 		return nil
 	}
-	var r *Refusal
-	if ms.Failures > 0 {
-		r = &Refusal{Category: ms.Failure.Category, Source: ms.Failure.Source, Detail: ms.Failure.Detail, Times: ms.Failures, Record: ms.Failure.Record}
-	}
-	for i := range s.Revocations.Len() {
-		if v := s.Revocations.At(i); v.Milestone == milestone && (r == nil || r.Source != "player") {
-			r = &Refusal{Category: "contract", Source: "player", Detail: "revoked: " + v.Reason, Times: ms.Revoked, Record: v.Record}
+	r := &Refusal{Category: ms.Failure.Category, Source: ms.Failure.Source, Detail: ms.Failure.Detail, Times: ms.Failures, Record: ms.Failure.Record}
+	for i := range s.Spans.Len() {
+		if f := s.Spans.At(i); ms.Failure.Source != "player" && f.Milestone == milestone && f.Source == "player" {
+			r.Category, r.Source, r.Detail = f.Category, f.Source, f.Detail
 		}
 	}
 	return r
@@ -110,11 +113,6 @@ func refusal(s *world.Seat, milestone string) *Refusal {
 func refusedWith(s *world.Seat, milestone, words string) bool {
 	for i := range s.Spans.Len() {
 		if f := s.Spans.At(i); f.Milestone == milestone && f.Source == "player" && strings.Contains(f.Detail, words) {
-			return true
-		}
-	}
-	for i := range s.Revocations.Len() {
-		if v := s.Revocations.At(i); v.Milestone == milestone && strings.Contains(v.Reason, words) {
 			return true
 		}
 	}
