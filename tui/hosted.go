@@ -7,6 +7,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"refbox/engine/recording"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
@@ -78,6 +79,11 @@ func (h host) Push(s view.Screen) tea.Cmd {
 		next.over = top.over
 	}
 	return h.m.push(next)
+}
+
+// Heat shows a recording over the screen, which then belongs to the program.
+func (h host) Heat(rec *recording.Recording) tea.Cmd {
+	return h.m.push(&overview{heat: openHeat(h.m.ctx, rec, Desk{}, h.m.cfg.Clock())})
 }
 
 func (h host) Ask(label string, typed func(string), done func(view.Host, string) tea.Cmd) {

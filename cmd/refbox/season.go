@@ -34,10 +34,10 @@ chooses it alone; --rules reference draws byte for byte as the reference does.`,
   refbox season audit DIR`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError("season takes a command: nonce, draw, run, show or audit\ntry: refbox season --help")
+			return usageError("season takes a command: nonce, draw, run, show, list or audit\ntry: refbox season --help")
 		},
 	}
-	c.AddCommand(seasonNonce(a), seasonDraw(a), seasonRun(a), seasonShow(a), seasonAudit(a))
+	c.AddCommand(seasonNonce(a), seasonDraw(a), seasonRun(a), seasonShow(a), seasonList(a), seasonAudit(a))
 	return c
 }
 

@@ -24,8 +24,12 @@ func seasonRun(a *app) *cobra.Command {
 		Long: `Runs the heats of a week in order, and goes on where an earlier run was stopped
 or killed. A heat that was interrupted is kept under a name that says so and run
 again with the same seats. An arena, verifier or player that is not the drawn one is
-refused, with the difference.`,
-		Example: "  refbox season run DIR\n  refbox season run DIR --machines sim --parallel 4",
+refused, with the difference.
+
+Entrants whose adapter is script are played by the arenas' scripts of their model's
+name. How others are played says --players, a fleet file (see refbox fleet) whose
+players have the entrants' ids.`,
+		Example: "  refbox season run DIR\n  refbox season run DIR --players fleet.toml\n  refbox season run DIR --machines sim --parallel 4",
 		Args:    exactArgs(1, "one week's folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if parallel < 1 {
@@ -36,6 +40,7 @@ refused, with the difference.`,
 	}
 	f := c.Flags()
 	f.IntVar(&parallel, "parallel", 1, "run this many heats of a round side by side; their results are only comparable when the host has room for all")
+	f.StringVar(&o.fleet, "players", "", "a fleet file that says how entrants are played")
 	machineFlags(c, &o)
 	return c
 }
@@ -49,6 +54,19 @@ func runWeek(ctx context.Context, a *app, dir string, o runOptions, parallel int
 		return brokenError(fmt.Errorf("%s has no draw.json; draw the week first: refbox season draw", dir))
 	}
 	engine := &seasonrun.Engine{Version: version}
+	var players map[string]string
+	if o.fleet != "" {
+		fl, err := loadFleet(o.fleet)
+		if err != nil {
+			return brokenError(err)
+		}
+		if err := engine.Enlist(docs.Draw, fl); err != nil {
+			return brokenError(err)
+		}
+		if players, err = fl.Hashes(); err != nil {
+			return environmentError(err)
+		}
+	}
 	if err := engine.Check(docs.Draw); err != nil {
 		return environmentError(err)
 	}
@@ -58,7 +76,7 @@ func runWeek(ctx context.Context, a *app, dir string, o runOptions, parallel int
 	if err := equip(ctx, a, engine, o); err != nil {
 		return err
 	}
-	_, err = seasonrun.Run(ctx, seasonrun.Config{Dir: dir, Heats: engine, Parallel: parallel, Report: func(p seasonrun.Progress) { printProgress(a, p) }})
+	_, err = seasonrun.Run(ctx, seasonrun.Config{Dir: dir, Heats: engine, Parallel: parallel, Players: players, Report: func(p seasonrun.Progress) { printProgress(a, p) }})
 	switch {
 	case errors.Is(err, seasonrun.ErrAborted):
 		return brokenError(err)

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -97,37 +95,6 @@ func broken(c season.Check) int {
 		return 1
 	}
 	return 0
-}
-
-func seasonShow(a *app) *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "show DIR|week.json|draw.json",
-		Short: "Show a week: bracket, heats, wildcards, standings, costs, champion",
-		Args:  exactArgs(1, "one week: its folder, draw.json or week.json"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := openWeek(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			v := f.View(func(output string) bool {
-				_, err := os.Stat(filepath.Join(f.Dir, filepath.FromSlash(output)))
-				return f.Dir != "" && err == nil
-			})
-			src := f.Sources
-			src.Attempt = nil // every recording would be read; the audit does that
-			rep := f.Check(src)
-			if asJSON {
-				return writeJSON(a.out, struct {
-					season.View
-					Audit string `json:"audit"`
-				}{v, rep.Badge()})
-			}
-			return printView(a, v, rep)
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return c
 }
 
 // printView prints a week in lines; rep may be nil.

@@ -49,6 +49,12 @@ compatibility key is refused.`,
 				return usageError("series run needs --output, the series' folder")
 			}
 			engine := &seasonrun.Engine{Version: version}
+			if o.fleet != "" {
+				var err error
+				if engine.Fleet, err = loadFleet(o.fleet); err != nil {
+					return brokenError(err)
+				}
+			}
 			if err := equip(cmd.Context(), a, engine, o); err != nil {
 				return err
 			}
@@ -63,6 +69,7 @@ compatibility key is refused.`,
 	f := c.Flags()
 	f.StringVar(&o.output, "output", "", "the series' folder")
 	f.IntVar(&rounds, "rounds", 0, "rounds (default: one for each seat)")
+	f.StringVar(&o.fleet, "players", "", "a fleet file that says who plays (default: the arena's own players)")
 	machineFlags(c, &o)
 	return c
 }

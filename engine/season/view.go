@@ -120,6 +120,10 @@ func (docs Documents) View(playing func(output string) bool) View {
 	if d != nil {
 		shape = d.Shape
 	}
+	var seater *Seater
+	if w != nil {
+		seater = NewSeater(w.DrawSeed)
+	}
 	room := maxEntrants // for heats that have not begun: a document may claim any number
 	for i := range max(len(shape), len(rounds)) {
 		r := RoundView{Round: i + 1, Byes: []string{}, Wildcards: []Wildcard{}, Heats: []HeatView{}}
@@ -138,6 +142,14 @@ func (docs Documents) View(playing func(output string) bool) View {
 			r.Byes = d.FirstRound.Byes
 			for j, p := range d.FirstRound.Heats {
 				if j < len(r.Heats) {
+					r.Heats[j].Seats = waiting(p.Seats)
+				}
+			}
+		}
+		if i > 0 && i < len(rounds) && i < len(shape) {
+			// Who plays follows from the round before, also in heats that have not begun.
+			for _, p := range docs.seating(seater, i).Heats {
+				if j := p.Heat - 1; j < len(r.Heats) {
 					r.Heats[j].Seats = waiting(p.Seats)
 				}
 			}
@@ -169,6 +181,20 @@ func (docs Documents) View(playing func(output string) bool) View {
 		v.Rounds = append(v.Rounds, r)
 	}
 	return v
+}
+
+// seating is the one of a round after the first, by the stream of rounds; empty
+// when the draw or the field is not what the bracket asks for.
+func (docs Documents) seating(seater *Seater, i int) Seating {
+	d, field := docs.Draw, docs.Week.Rounds[i-1].Field()
+	if i >= len(d.RoundArenas) || d.RoundArenas[i] < 0 || d.RoundArenas[i] >= len(d.Arenas) || len(field) != d.Shape[i].Field {
+		return Seating{}
+	}
+	territories := d.Arenas[d.RoundArenas[i]].Territories
+	if len(territories) != d.HeatSize || d.HeatSize < 2 {
+		return Seating{}
+	}
+	return seater.Seat(i+1, field, territories)
 }
 
 func waiting(seats map[string]string) []SeatView {

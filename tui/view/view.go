@@ -75,6 +75,12 @@ type Host interface {
 	Beside(work func(ctx context.Context) (then func(h Host) tea.Cmd, err error)) tea.Cmd
 }
 
+// Heats is a Host that shows heats as well; the program's is one.
+type Heats interface {
+	// Heat shows a recording over this screen, and closes it when it is left.
+	Heat(rec *recording.Recording) tea.Cmd
+}
+
 // Seat is the seat of a heat that a screen is opened over. The recording stays
 // the heat's: the screen does not close it.
 type Seat struct {

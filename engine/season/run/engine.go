@@ -13,6 +13,7 @@ import (
 
 	"refbox/engine/agent"
 	"refbox/engine/arena"
+	"refbox/engine/fleet"
 	"refbox/engine/heat"
 	"refbox/engine/probe"
 	"refbox/engine/season"
@@ -26,6 +27,9 @@ type Engine struct {
 	Runtime string // as heat.Config.Runtime
 	Disks   string // as heat.Config.Disks
 	Players agent.Registry
+	// Fleet says how entrants are played that are no scripts of the arenas, by their
+	// ids; nil for none.
+	Fleet   *fleet.Fleet
 	Version string
 	// Progress hears of set-ups, by the attempt's folder; may be nil.
 	Progress func(dir string, p heat.Progress)
@@ -134,11 +138,27 @@ func (e *Engine) Run(ctx context.Context, o Order) error {
 	if err := e.enter(pkg, o.Seats); err != nil {
 		return err
 	}
+	players := maps.Clone(e.Players)
+	var budgets map[string]agent.Budget
+	if part, err := e.part(o.Seats); err != nil {
+		return err
+	} else if part != nil {
+		seated, err := part.Seat(pkg)
+		if err != nil {
+			return err
+		}
+		pkg, budgets = seated.Package, seated.Budgets
+		if players == nil {
+			players = agent.Registry{}
+		}
+		maps.Copy(players, seated.Players)
+	}
 	var secret probe.Secret
 	if n, err := hex.Decode(secret[:], []byte(o.Seed)); err != nil || n != len(secret) {
 		return fmt.Errorf("the heat's seed is not 64 hex digits")
 	}
-	cfg := heat.Config{Package: pkg, Driver: e.Driver, Dir: o.Dir, Runtime: e.Runtime, Disks: e.Disks, Players: e.Players, Version: e.Version, Secret: &secret}
+	cfg := heat.Config{Package: pkg, Driver: e.Driver, Dir: o.Dir, Runtime: e.Runtime, Disks: e.Disks, Players: players, Budgets: budgets,
+		Version: e.Version, Secret: &secret}
 	if e.Progress != nil {
 		cfg.Progress = func(p heat.Progress) { e.Progress(o.Dir, p) }
 	}
@@ -149,6 +169,57 @@ func (e *Engine) Run(ctx context.Context, o Order) error {
 // Result reads an attempt's recording.
 func (e *Engine) Result(dir string) (season.Attempt, bool, error) {
 	return Recorded(context.Background(), dir)
+}
+
+// part is the fleet's part of a heat; nil when none of it plays.
+func (e *Engine) part(seats map[string]season.Entrant) (*fleet.Fleet, error) {
+	at := map[string]string{}
+	for t, en := range seats {
+		if e.plays(en.ID) {
+			at[t] = en.ID
+		}
+	}
+	if len(at) == 0 {
+		return nil, nil
+	}
+	return e.Fleet.Part(at)
+}
+
+func (e *Engine) plays(id string) bool { return e.Fleet != nil && e.Fleet.Has(id) }
+
+// Enlist takes the fleet's players that entered a draw, and holds each against
+// what was drawn: the model, the effort, and the adapter where the draw names one of
+// a fleet's. Persons are refused: a season has no screen.
+func (e *Engine) Enlist(d *season.Draw, f *fleet.Fleet) error {
+	var errs []error
+	f.Players = slices.DeleteFunc(f.Players, func(p fleet.Player) bool {
+		i := slices.IndexFunc(d.Fleet, func(en season.Entrant) bool { return en.ID == p.ID })
+		if i < 0 {
+			return true // of the pool, and not drawn
+		}
+		en := d.Fleet[i]
+		fail := func(what, drawn, is string) {
+			errs = append(errs, fmt.Errorf("%s: player %s: the draw has the %s %s, the file %s", f.File, p.ID, what, drawn, is))
+		}
+		if p.Model != "" && p.Model != en.Model {
+			fail("model", en.Model, p.Model)
+		}
+		if p.ReasoningEffort != "" && p.ReasoningEffort != en.ReasoningEffort {
+			fail("effort", en.ReasoningEffort, p.ReasoningEffort)
+		}
+		if slices.Contains([]string{fleet.Script, fleet.Command, fleet.AOE, fleet.LLM}, en.Adapter) && p.Adapter != en.Adapter {
+			fail("adapter", en.Adapter, p.Adapter)
+		}
+		if p.Adapter == fleet.Human {
+			errs = append(errs, fmt.Errorf("%s: player %s: a person takes the screen, and a season has none", f.File, p.ID))
+		}
+		return false
+	})
+	if len(f.Players) == 0 {
+		errs = append(errs, fmt.Errorf("%s: none of its players entered the week; players are matched with entrants by id", f.File))
+	}
+	e.Fleet = f
+	return errors.Join(errs...)
 }
 
 // Memory is what the machines of the largest heat of a draw take, in MiB.
@@ -218,6 +289,9 @@ func (e *Engine) seat(pkg *arena.Package, territory string, en season.Entrant) (
 		template = pkg.Manifest.Agents[0]
 	}
 	a.Budget = template.Budget
+	if e.plays(en.ID) {
+		return a, nil
+	}
 	if en.Script != "" {
 		a.Script = &en.Script
 		return a, nil
@@ -235,7 +309,7 @@ func (e *Engine) seat(pkg *arena.Package, territory string, en season.Entrant) (
 	}
 	name, _, _ := strings.Cut(en.Adapter, ":")
 	if _, ok := e.Players[name]; !ok {
-		return a, fmt.Errorf("entrant %s: the adapter %s has no command here", en.ID, en.Adapter)
+		return a, fmt.Errorf("entrant %s: the adapter %s has no command here; say how it is played: --players FILE", en.ID, en.Adapter)
 	}
 	return a, nil
 }

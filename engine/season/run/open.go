@@ -126,3 +126,74 @@ func (f *Found) others(path string) []string {
 	}
 	return out
 }
+
+// Here lists the attempts whose folders are in a week's, by season.Folder. What
+// was set aside is not among them.
+func Here(dir string) map[string]bool {
+	out := map[string]bool{}
+	if dir == "" {
+		return out
+	}
+	rounds, err := filepath.Glob(filepath.Join(dir, "round-*"))
+	if err != nil {
+		return out
+	}
+	for _, r := range rounds {
+		list, err := os.ReadDir(r)
+		if err != nil {
+			continue // no folder
+		}
+		for _, e := range list {
+			if e.IsDir() && strings.HasPrefix(e.Name(), "heat-") && !strings.Contains(e.Name(), ".interrupted-") {
+				out[filepath.Base(r)+"/"+e.Name()] = true
+			}
+		}
+	}
+	return out
+}
+
+// Summary is a drawn week in few words.
+type Summary struct {
+	Dir      string `json:"dir"`
+	Season   string `json:"season"`
+	Week     string `json:"week"`
+	State    string `json:"state"` // drawn, running, complete
+	Champion string `json:"champion,omitempty"`
+	Entrants int    `json:"entrants"`
+	Heats    int    `json:"heats"` // that are over
+	Of       int    `json:"of"`    // of the bracket's
+}
+
+// List summarises the weeks below a folder, SEASON/WEEK, by their names. Nothing is
+// recomputed; what cannot be read is left out.
+func List(dir string) []Summary {
+	draws, err := filepath.Glob(filepath.Join(dir, "*", "*", drawFile))
+	if err != nil {
+		return nil
+	}
+	var out []Summary
+	for _, file := range draws {
+		docs, err := season.ReadDir(filepath.Dir(file))
+		if err != nil || docs.Draw == nil {
+			continue
+		}
+		s := Summary{Dir: docs.Path, Season: docs.Draw.SeasonID, Week: docs.Draw.Week, State: "drawn", Entrants: len(docs.Draw.Fleet)}
+		for _, stage := range docs.Draw.Shape {
+			s.Of += stage.Heats
+		}
+		if w := docs.Week; w != nil {
+			s.State = "running"
+			for _, r := range w.Rounds {
+				s.Heats += len(r.Heats)
+			}
+			if w.Completed {
+				s.State = "complete"
+			}
+			if w.Champion != nil {
+				s.Champion = *w.Champion
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}

@@ -56,6 +56,9 @@ type Config struct {
 	Heats Heats
 	// Parallel is how many heats of a round run at the same time; less than 1 is 1.
 	Parallel int
+	// Players are what those who play are, by id, beside what the arenas' packages
+	// hold: on resume they must be the same. Nil for nothing beside.
+	Players map[string]string
 	// Report hears what happens, one call at a time.
 	Report func(Progress)
 }
@@ -117,6 +120,9 @@ func Run(ctx context.Context, cfg Config) (*season.Week, error) {
 		if err := w.unchanged(x); err != nil {
 			return &w.out, err
 		}
+	}
+	if err := s.players(cfg.Players); err != nil {
+		return &w.out, err
 	}
 	return &w.out, w.play(ctx)
 }

@@ -13,8 +13,8 @@ import (
 	"refbox/engine/season/series"
 )
 
-// SeriesConfig describes a series: the arena's own agents, who rotate through its
-// seats.
+// SeriesConfig describes a series: the arena's own agents, or the engine's fleet,
+// who rotate through its seats.
 type SeriesConfig struct {
 	Dir    string
 	Arena  string // as arena.Load takes it
@@ -35,6 +35,20 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 		return nil, err
 	}
 	m := pkg.Manifest
+	var playing map[string]string
+	if f := cfg.Engine.Fleet; f != nil {
+		seated, err := f.Seat(pkg)
+		if err != nil {
+			return nil, err
+		}
+		if len(seated.Persons) > 0 {
+			return nil, fmt.Errorf("%s: a person plays %s: that takes the screen, and a series has none", f.File, seated.Persons[0])
+		}
+		m = seated.Package.Manifest
+		if playing, err = f.Hashes(); err != nil {
+			return nil, err
+		}
+	}
 	if x.Hashes, err = pkg.Hashes(); err != nil {
 		return nil, err
 	}
@@ -68,6 +82,9 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 		return nil, err
 	}
 	defer s.close()
+	if err := s.players(playing); err != nil {
+		return nil, err
+	}
 	was, err := kept(s.path(seriesFile), decoded[series.Series])
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ const (
 	drawFile   = "draw.json"
 	weekFile   = "week.json"
 	secretFile = "seed.secret"
+	playerFile = "players.json"
 	lockFile   = ".lock"
 	tempPrefix = ".tmp-"
 )
@@ -178,6 +179,30 @@ func Journals(dir string) (map[string]season.Heat, error) {
 		out[strings.TrimSuffix(filepath.ToSlash(rel), ".attempts.json")] = h
 	}
 	return out, nil
+}
+
+// players notes what those who play are, or holds it against what was noted.
+func (s *store) players(now map[string]string) error {
+	was, err := kept(s.path(playerFile), decoded[map[string]string])
+	switch {
+	case err != nil:
+		return err
+	case was == nil && now == nil:
+		return nil
+	case was == nil:
+		data, err := plainjson.Indented(now)
+		if err != nil {
+			return err
+		}
+		return s.put(playerFile, data)
+	}
+	if now == nil {
+		return fmt.Errorf("%s: this was begun with a file of players; name it again: --players FILE", s.path(playerFile))
+	}
+	if diff := season.Differences(*was, now); diff != "" {
+		return fmt.Errorf("%s: the players are not those that this was begun with%s; put them back, or begin anew", s.path(playerFile), diff)
+	}
+	return nil
 }
 
 // setAside keeps what is left of an attempt that did not finish, under a name
