@@ -20,7 +20,7 @@ func lobby(ctx context.Context, a *app) error {
 		return listEverything(ctx, a)
 	}
 	for {
-		lib, err := library()
+		lib, err := library(ctx)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func lobby(ctx context.Context, a *app) error {
 	}
 }
 
-func library() (tui.Library, error) {
+func library(ctx context.Context) (tui.Library, error) {
 	var lib tui.Library
 	for _, id := range arena.Bundled() {
 		p, err := arena.Load(id)
@@ -49,7 +49,7 @@ func library() (tui.Library, error) {
 	if err != nil {
 		return lib, err
 	}
-	lib.Screens = registerEntries(filepath.Join(filepath.Dir(dir), "registers"))
+	lib.Screens = append(seasonEntries(ctx, filepath.Join(filepath.Dir(dir), "seasons")), registerEntries(filepath.Join(filepath.Dir(dir), "registers"))...)
 	lib.Shelves = []tui.Shelf{folderShelf(dir), embeddedShelf{}}
 	return lib, nil
 }
@@ -92,7 +92,7 @@ func listEverything(ctx context.Context, a *app) error {
 	if err := listArenas(a, false); err != nil {
 		return err
 	}
-	lib, err := library()
+	lib, err := library(ctx)
 	if err != nil {
 		return err
 	}
