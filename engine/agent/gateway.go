@@ -50,7 +50,7 @@ func DialCluster(c vm.Cluster, key ssh.Signer) Dial {
 // come back to them before long. Once the server has spoken it has all of ctx.
 func DialSSH(ctx context.Context, addr string, config *ssh.ClientConfig) (*ssh.Client, error) {
 	for patience := 5 * time.Second; ; patience *= 2 {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		conn, err := vm.Dial(ctx, addr)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"os"
 	"time"
+
+	"refbox/vm"
 )
 
 // answer is what came of one request.
@@ -33,7 +35,7 @@ func exchange(ctx context.Context, addr, method, path string, body []byte) (a an
 		return a
 	}
 	req.Close = true
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	c, err := vm.Dial(ctx, addr)
 	if err != nil {
 		// A connection that was not made carried nothing; but a timeout is never failure.
 		a.sent = timedOut(err)

@@ -143,7 +143,7 @@ func ask(ctx context.Context, addr, method, path string, body []byte) (Reply, er
 		return Reply{}, failure(Broken, "http: %v", err)
 	}
 	req.Close = true
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	c, err := vm.Dial(ctx, addr)
 	if err != nil {
 		if isTimeout(err) {
 			return Reply{Error: "timeout"}, nil
@@ -254,7 +254,7 @@ func (a *Attempt) Port(ctx context.Context, machine string, port int) (string, e
 // lookAtPort asks for something, since a forward accepts for every port: only
 // what comes back tells the guest's own answer.
 func lookAtPort(ctx context.Context, addr string, wait time.Duration) (string, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	c, err := vm.Dial(ctx, addr)
 	if errors.Is(err, syscall.ECONNRESET) {
 		return "closed", nil // accepted, and reset before we had looked
 	}

@@ -86,8 +86,7 @@ func held(ctx context.Context, m vm.Machine, port int) (conn net.Conn, saw strin
 	if err != nil {
 		return nil, "", err
 	}
-	var d net.Dialer
-	conn, err = d.DialContext(ctx, "tcp", addr)
+	conn, err = vm.Dial(ctx, addr)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return nil, "the port refuses connections", nil
