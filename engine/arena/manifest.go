@@ -30,6 +30,8 @@ type Manifest struct {
 	Heat   *Heat   `json:"heat,omitempty"`   // ours
 	Canary *Canary `json:"canary,omitempty"` // ours
 
+	Faults []Fault `json:"faults,omitempty" default:"[]"` // ours
+
 	Players []Trial `json:"players,omitempty" default:"[]"` // ours
 	Cheats  []Cheat `json:"cheats,omitempty" default:"[]"`  // ours
 }

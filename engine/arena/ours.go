@@ -43,6 +43,7 @@ func (c *checker) ours() {
 	}
 	c.guest()
 	c.canary()
+	c.faults()
 	c.trials()
 	if m.Heat != nil {
 		c.failIf(m.Heat.DrainSeconds > 3600, "heat.drain_seconds", "must be at most 3600")

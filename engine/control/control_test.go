@@ -68,6 +68,9 @@ func (d *desk) Rule(_ context.Context, author string, r Ruling) error {
 		return errors.New("the heat is not paused")
 	}
 	d.log("%s %q %s/%s %v %q", r.Action, author, r.Territory, r.Milestone, r.By, r.Reason)
+	if r.Fault != (Fault{}) {
+		d.log("%s %s %q", r.Fault.Kind, r.Fault.Target(), r.Target)
+	}
 	return nil
 }
 
@@ -266,6 +269,8 @@ func TestBothWaysBehaveTheSame(t *testing.T) {
 		for _, r := range []Ruling{
 			{Action: Pause, Reason: "a\n\x1b[31m ü"}, {Action: Extend, By: 90 * time.Second, Reason: "b"}, {Action: Unavailable, Territory: "one", Reason: "c"},
 			{Action: Revoke, Territory: "one", Milestone: "m", Reason: "d"}, {Action: AddNote, Reason: "e"}, {Action: EndHeat, Reason: "f"},
+			{Action: InjectFault, Territory: "one", Fault: Fault{Kind: "service-stop", Machine: "host", Unit: "a.service"}, By: time.Second, Reason: "g"},
+			{Action: ClearFault, Territory: "one", Fault: Fault{Kind: "service-stop"}, Target: "host/a.service", Reason: "h"},
 		} {
 			if err := Do(ctx, c, "ann", r); err != nil {
 				t.Errorf("%s: %v", r.Action, err)
@@ -274,7 +279,7 @@ func TestBothWaysBehaveTheSame(t *testing.T) {
 		if err := c.Rule(ctx, "bob", Ruling{Action: Resume, Reason: "x"}); err == nil || err.Error() != "the heat is not paused" {
 			t.Errorf("a refused ruling: %v", err)
 		}
-		want = `pause "ann" / 0s "a\n\x1b[31m ü"|extend "ann" / 1m30s "b"|unavailable "ann" one/ 0s "c"|revoke "ann" one/m 0s "d"|note "ann" "e"|end "ann" "f"`
+		want = `pause "ann" / 0s "a\n\x1b[31m ü"|extend "ann" / 1m30s "b"|unavailable "ann" one/ 0s "c"|revoke "ann" one/m 0s "d"|note "ann" "e"|end "ann" "f"|fault "ann" one/ 1s "g"|service-stop host/a.service ""|clear "ann" one/ 0s "h"|service-stop  "host/a.service"`
 		if got := d.said(); got != want {
 			t.Errorf("\n%s\n%s", got, want)
 		}
@@ -293,6 +298,11 @@ func TestRulingsThatLackSomething(t *testing.T) {
 		{Ruling{Action: AddNote}, "needs a text"},
 		{Ruling{Action: Restore, Reason: "x"}, "needs a seat"},
 		{Ruling{Action: Uphold, Territory: "one", Reason: "x"}, "needs a milestone"},
+		{Ruling{Action: InjectFault, Territory: "one", Reason: "x", Fault: Fault{Kind: "earthquake", Machine: "host"}}, "want one of"},
+		{Ruling{Action: InjectFault, Territory: "one", Reason: "x", Fault: Fault{Kind: "freeze"}}, "names no machine"},
+		{Ruling{Action: InjectFault, Territory: "one", Reason: "x", Fault: Fault{Kind: "clock-jump", Machine: "host"}}, "jump_ms"},
+		{Ruling{Action: InjectFault, Territory: "one", Reason: "x", Fault: Fault{Kind: "hard-reset", Machine: "host"}, By: time.Second}, "does not last"},
+		{Ruling{Action: ClearFault, Territory: "one", Reason: "x"}, "want one of"},
 		{Ruling{Action: Extend, Reason: "x"}, "put off by"},
 		{Ruling{Action: Extend, By: -time.Hour, Reason: "x"}, "put off by"},
 		{Ruling{Action: Extend, By: 25 * time.Hour, Reason: "x"}, "put off by"},
@@ -313,12 +323,12 @@ func TestRulingsThatLackSomething(t *testing.T) {
 }
 
 func TestEveryActionIsDescribed(t *testing.T) {
-	for _, a := range []Action{Pause, Resume, Extend, Unavailable, Restore, Revoke, Uphold, AddNote, EndHeat, Void} {
+	for _, a := range []Action{Pause, Resume, Extend, Unavailable, Restore, Revoke, Uphold, InjectFault, ClearFault, AddNote, EndHeat, Void} {
 		if d, ok := Describe(a); !ok || d.Short == "" || d.Does == "" || d.Milestone && !d.Seat {
 			t.Errorf("%s: %+v", a, d)
 		}
 	}
-	if len(Actions()) != 10 {
+	if len(Actions()) != 12 {
 		t.Errorf("%d actions", len(Actions()))
 	}
 }

@@ -37,8 +37,12 @@ func (c client) Note(ctx context.Context, author, text string) error {
 }
 
 func (c client) Rule(ctx context.Context, author string, r Ruling) error {
-	return c.do(ctx, request{Op: "rule", Author: author, Text: r.Reason, Territory: r.Territory, Milestone: r.Milestone,
-		Action: r.Action, ByMS: r.By.Milliseconds()})
+	q := request{Op: "rule", Author: author, Text: r.Reason, Territory: r.Territory, Milestone: r.Milestone,
+		Action: r.Action, ByMS: r.By.Milliseconds(), Target: r.Target}
+	if r.Fault != (Fault{}) {
+		q.Fault = &r.Fault
+	}
+	return c.do(ctx, q)
 }
 
 func (c client) Attach(ctx context.Context, author, territory, machine string) (io.ReadWriteCloser, error) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"refbox/vm/fault"
 )
 
 // Action is something that a referee may do to a running heat.
@@ -24,6 +26,8 @@ const (
 	AddNote     Action = "note"
 	EndHeat     Action = "end"
 	Void        Action = "void"
+	InjectFault Action = "fault"
+	ClearFault  Action = "clear"
 )
 
 // Description says what an action does and what it needs, for every screen and
@@ -35,6 +39,7 @@ type Description struct {
 	Seat      bool   // needs a territory
 	Milestone bool   // and a milestone of it
 	Time      bool   // needs a length of time
+	Fault     bool   // is about a fault
 }
 
 // Actions are all actions, in the order in which they are shown.
@@ -55,6 +60,10 @@ var actions = []Description{
 		Does: "Takes a passed milestone and its points from a seat. It is not checked again unless it is upheld."},
 	{Action: Uphold, Short: "uphold a milestone", Seat: true, Milestone: true,
 		Does: "Gives a revoked milestone back, as it passed: its points, its evidence and its instant."},
+	{Action: InjectFault, Short: "inject a fault", Seat: true, Fault: true,
+		Does: "Hurts a machine of a seat, and proves that it did. What it costs the seat is not charged to it."},
+	{Action: ClearFault, Short: "clear a fault", Seat: true, Fault: true,
+		Does: "Undoes a fault that is on a seat, whoever put it there, and proves that it is gone."},
 	{Action: AddNote, Short: "add a note",
 		Does: "Adds a line to the log. It changes nothing."},
 	{Action: EndHeat, Short: "end the heat",
@@ -78,9 +87,19 @@ type Ruling struct {
 	Action    Action
 	Territory string
 	Milestone string
-	By        time.Duration // of an extension
-	Reason    string
+	By        time.Duration // of an extension; how long a fault lasts, 0 until it is cleared
+	// Fault is what InjectFault injects; of ClearFault the kind alone, with Target, or
+	// without one where the seat has one fault of the kind.
+	Fault  Fault
+	Target string
+	Reason string
 }
+
+// Fault is a fault as package vm/fault has it.
+type Fault = fault.Fault
+
+// FaultKinds are the kinds of faults, in the order in which they are offered.
+func FaultKinds() []fault.Kind { return fault.Kinds() }
 
 // MaxExtension is the most by which one ruling puts the limit off.
 const MaxExtension = 24 * time.Hour
@@ -99,6 +118,14 @@ func (r Ruling) Check() error {
 		return fmt.Errorf("%s needs a seat", r.Action)
 	case d.Milestone && r.Milestone == "":
 		return fmt.Errorf("%s needs a milestone", r.Action)
+	case r.Action == ClearFault && !slices.Contains(fault.Kinds(), r.Fault.Kind):
+		return fmt.Errorf("fault %.40q: want one of %v", string(r.Fault.Kind), fault.Kinds())
+	case r.Action == InjectFault && (r.By < 0 || r.By > MaxExtension):
+		return fmt.Errorf("a fault can last for up to %v, not for %v", MaxExtension, r.By)
+	case r.Action == InjectFault && r.By > 0 && !r.Fault.Kind.Lasts():
+		return fmt.Errorf("a %s does not last: it has happened at once", r.Fault.Kind)
+	case r.Action == InjectFault:
+		return r.Fault.Check()
 	case d.Time && (r.By < time.Second || r.By > MaxExtension):
 		return fmt.Errorf("the limit can be put off by 1s to %v, not by %v", MaxExtension, r.By)
 	}

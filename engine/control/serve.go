@@ -30,6 +30,8 @@ type request struct {
 	Action    Action `json:"action,omitempty"`
 	Milestone string `json:"milestone,omitempty"`
 	ByMS      int64  `json:"by_ms,omitempty"`
+	Fault     *Fault `json:"fault,omitempty"`
+	Target    string `json:"target,omitempty"`
 	// Of a terminal.
 	Size Size `json:"size,omitzero"`
 }
@@ -202,6 +204,9 @@ func serve(ctx context.Context, conn *net.UnixConn, desk Desk) {
 	case "rule":
 		ruling := Ruling{Action: r.Action, Territory: r.Territory, Milestone: r.Milestone, Reason: r.Text,
 			By: time.Duration(min(max(r.ByMS, 0), MaxExtension.Milliseconds()+1)) * time.Millisecond}
+		if ruling.Target = r.Target; r.Fault != nil {
+			ruling.Fault = *r.Fault
+		}
 		if err = ruling.Check(); err == nil {
 			err = desk.Rule(ctx, r.Author, ruling)
 		}

@@ -69,6 +69,7 @@ func (b *DurableDeploymentCompleted) fields(c *codec) {
 	c.optNullUint("durable_at_ms", &b.DurableAt)
 	c.optNullUint("not_before_ms", &b.NotBefore)
 	c.optUint("attack_ms", &b.AttackMS)
+	c.optUint("fault_ms", &b.FaultMS)
 }
 
 func (b *MatchFinished) fields(c *codec) {
@@ -206,6 +207,11 @@ func (b *FaultInjected) fields(c *codec) {
 	c.optJSON("params", &b.Params)
 	c.id("author", &b.Author)
 	c.text("reason", &b.Reason)
+	c.optID("schedule", &b.Schedule)
+	c.optNullUint("planned_ms", &b.PlannedMS)
+	c.optNullUint("for_ms", &b.ForMS)
+	c.optIDs("proves", &b.Proves)
+	c.optBool("alone", &b.Alone)
 }
 
 func (b *FaultConfirmed) fields(c *codec) {
@@ -220,6 +226,8 @@ func (b *FaultCleared) fields(c *codec) {
 	c.id("fault", &b.Fault)
 	c.id("target", &b.Target)
 	c.json("receipt", &b.Receipt)
+	c.optID("author", &b.Author)
+	c.optText("reason", &b.Reason)
 }
 
 func (b *FaultFailed) fields(c *codec) {
@@ -228,6 +236,10 @@ func (b *FaultFailed) fields(c *codec) {
 	c.id("target", &b.Target)
 	c.id("stage", &b.Stage)
 	c.text("detail", &b.Detail)
+	c.optJSON("receipt", &b.Receipt)
+	c.optIDs("voids", &b.Voids)
+	c.optID("author", &b.Author)
+	c.optText("reason", &b.Reason)
 }
 
 func (b *CanarySample) fields(c *codec) {

@@ -77,6 +77,9 @@ type (
 		// referee's attacks, reboots and looking again, of one evaluation at most its
 		// milestone's timeout, and nothing from before the seat last failed a check.
 		AttackMS uint64 `json:"attack_ms,omitempty"`
+		// FaultMS is the part of AttackMS in which a fault that no other seat had was on
+		// this one.
+		FaultMS uint64 `json:"fault_ms,omitempty"`
 		// Repeated is the second elapsed_ms of a reference line; nil in ours.
 		Repeated *uint64 `json:"-"`
 	}
@@ -207,13 +210,21 @@ type (
 		Record    string `json:"record,omitempty"`
 		RecordSHA string `json:"record_sha256,omitempty"`
 	}
+	// FaultInjected says that a fault is about to be injected into a seat; what came
+	// of it follows.
 	FaultInjected struct {
 		Territory string          `json:"territory"`
-		Fault     string          `json:"fault"`
+		Fault     string          `json:"fault"` // a kind of vm/fault
 		Target    string          `json:"target"`
 		Params    json.RawMessage `json:"params,omitempty"`
-		Author    string          `json:"author"`
+		Author    string          `json:"author"` // "arena", or the referee's
 		Reason    string          `json:"reason"`
+		Schedule  string          `json:"schedule,omitempty"`   // the arena's id of it; "" for a referee's
+		PlannedMS *uint64         `json:"planned_ms,omitempty"` // when the schedule wanted it
+		ForMS     *uint64         `json:"for_ms,omitempty"`     // how long it is to last; null until it is undone
+		Proves    []string        `json:"proves,omitempty"`     // milestones that rest on it
+		// Alone: other seats don't get it, so that its time is not charged to this one.
+		Alone bool `json:"alone,omitempty"`
 	}
 	FaultConfirmed struct {
 		Territory string          `json:"territory"`
@@ -226,13 +237,21 @@ type (
 		Fault     string          `json:"fault"`
 		Target    string          `json:"target"`
 		Receipt   json.RawMessage `json:"receipt"`
+		Author    string          `json:"author,omitempty"` // of an undoing that a referee asked for
+		Reason    string          `json:"reason,omitempty"`
 	}
+	// FaultFailed: at inject the fault was not injected, at confirm its witness saw
+	// nothing of it, and nothing of it is left; at clear it may still be there.
 	FaultFailed struct {
-		Territory string `json:"territory"`
-		Fault     string `json:"fault"`
-		Target    string `json:"target"`
-		Stage     string `json:"stage"` // inject, confirm, clear
-		Detail    string `json:"detail"`
+		Territory string          `json:"territory"`
+		Fault     string          `json:"fault"`
+		Target    string          `json:"target"`
+		Stage     string          `json:"stage"` // inject, confirm, clear
+		Detail    string          `json:"detail"`
+		Receipt   json.RawMessage `json:"receipt,omitempty"`
+		Voids     []string        `json:"voids,omitempty"` // milestones that rested on it, and can't be passed any more
+		Author    string          `json:"author,omitempty"`
+		Reason    string          `json:"reason,omitempty"`
 	}
 	// CanarySample is what became of writes of the referee's client, one after the
 	// other, that ended in the same way. Package canary defines the words.

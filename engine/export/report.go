@@ -307,7 +307,7 @@ func (r *reporter) seat(st world.Standing) seat {
 		out.Actions.add(actionRow(a))
 	}
 	for _, f := range s.Faults.All() {
-		out.Faults.add(row{At: playback.Format(f.InjectedMS), Word: f.State, Who: cell(f.Target), Text: cell(f.Fault + ", by " + f.Author + ": " + f.Reason), Detail: cell(f.Detail)})
+		out.Faults.add(row{At: playback.Format(f.InjectedMS), Word: string(f.State), Who: cell(f.Target), Text: cell(f.Fault + ", by " + f.Author + ": " + f.Reason), Detail: cell(f.Words())})
 	}
 	for _, l := range told.Lines {
 		switch l.Kind {
@@ -364,7 +364,7 @@ func actionRow(a world.Action) row {
 
 func (r *reporter) rung(x world.Rung) rung {
 	out := rung{ID: cell(x.ID), Name: cell(x.Name), Points: fmt.Sprint(x.Points), State: string(x.State), Sign: map[world.RungState]string{
-		world.RungPassed: "✓", world.RungVerifying: "◐", world.RungFailing: "✗", world.RungRevoked: "↶", world.RungPending: "○", world.RungLocked: "·",
+		world.RungPassed: "✓", world.RungVerifying: "◐", world.RungFailing: "✗", world.RungRevoked: "↶", world.RungVoid: "⊘", world.RungPending: "○", world.RungLocked: "·",
 	}[x.State]}
 	m := x.Milestone
 	if m == nil {

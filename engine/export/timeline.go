@@ -37,6 +37,7 @@ type lane struct {
 	Until        int // where the heat stopped
 	Runs         []run
 	Served       []stretch // in which the canary's writes were acknowledged
+	Faults       []stretch // in which a fault was on the seat
 	Marks        []mark
 }
 
@@ -114,6 +115,16 @@ func (l *lane) fill(s *world.Seat, x func(uint64) int, end uint64) {
 			from := x(c.FromMS)
 			l.Served = append(l.Served, stretch{from, max(x(c.UptoMS), from+1), l.Y + servedBelow,
 				cell(fmt.Sprintf("%d writes acknowledged from %s to %s", c.Writes, playback.Exact(c.FromMS), playback.Exact(c.UptoMS)))})
+		}
+	}
+	for _, f := range s.Faults.All() {
+		until := end
+		if f.EndedMS != nil {
+			until = *f.EndedMS
+		}
+		if len(l.Faults) < maxMarks {
+			from := x(f.InjectedMS)
+			l.Faults = append(l.Faults, stretch{from, max(x(until), from+3), l.Y, cell(playback.Exact(f.InjectedMS) + " " + f.Words())})
 		}
 	}
 	for _, a := range s.Attacks.All() {

@@ -85,6 +85,7 @@ func (cs *canaries) each(do func(*canary.Client)) {
 // readBack ends them and logs what each measured, in at most limit.
 func (h *Heat) readBack(ctx context.Context, limit time.Duration) {
 	h.canaries.stop()
+	h.faults.Load().end(ctx)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var all sync.WaitGroup

@@ -1,6 +1,7 @@
 package heat
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -10,6 +11,46 @@ type stopwatch struct {
 	mu    sync.Mutex
 	since time.Time // of the stretch that runs; zero when none does
 	past  time.Duration
+	news  chan struct{} // closed, and made anew, when it starts or stops; nil for nobody waits
+}
+
+// await waits until it shows ms, or ctx ends. It may stand still meanwhile.
+func (s *stopwatch) await(ctx context.Context, ms uint64) error {
+	for {
+		s.mu.Lock()
+		if s.news == nil {
+			s.news = make(chan struct{})
+		}
+		news, runs, past := s.news, !s.since.IsZero(), s.past
+		if runs {
+			past += time.Since(s.since)
+		}
+		s.mu.Unlock()
+		left := time.Duration(ms)*time.Millisecond - past
+		if left <= 0 {
+			return ctx.Err()
+		}
+		var due <-chan time.Time
+		if runs {
+			t := time.NewTimer(left)
+			defer t.Stop()
+			due = t.C
+		}
+		select {
+		case <-due:
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tell wakes who awaits; mu is held.
+func (s *stopwatch) tell() {
+	if s.news != nil {
+		close(s.news)
+		s.news = nil
+	}
 }
 
 // ms is the time that it has run.
@@ -28,6 +69,7 @@ func (s *stopwatch) start() {
 	defer s.mu.Unlock()
 	if s.since.IsZero() {
 		s.since = time.Now()
+		s.tell()
 	}
 }
 
@@ -37,5 +79,6 @@ func (s *stopwatch) stop() {
 	if !s.since.IsZero() {
 		s.past += time.Since(s.since)
 		s.since = time.Time{}
+		s.tell()
 	}
 }

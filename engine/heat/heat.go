@@ -14,6 +14,9 @@
 //   - Where the arena declares a canary, a client of the referee's writes to every seat
 //     from the clock's start to the freeze, and reads back once no player reaches a
 //     machine any more, for at most the drain's time again.
+//   - Faults that the arena schedules, or a referee injects, are on their seat alone:
+//     what one waits for delays no other. Before anything is read back, and before the
+//     heat ends otherwise than by an abort, each is undone.
 //   - At the freeze players are told to stop, and have the manifest's drain time
 //     to leave their artefacts; nothing of that changes the outcome.
 package heat
@@ -121,7 +124,9 @@ type Heat struct {
 
 	canaries *canaries // set before race is
 
-	race atomic.Pointer[referee.Race]
+	race   atomic.Pointer[referee.Race]
+	faults atomic.Pointer[faults] // set before race is
+	ctx    context.Context        // of Run, from when race is set
 
 	endMu sync.Mutex
 	end   context.CancelCauseFunc
@@ -173,8 +178,13 @@ func (h *Heat) append(bodies ...event.Body) (uint64, error) {
 		if _, err := h.rec.Append(at, b); err != nil {
 			return at, err
 		}
-		if _, ok := b.(event.MatchFinished); ok {
+		switch b := b.(type) {
+		case event.MatchFinished:
 			h.froze = &at
+		case event.MilestonePassed:
+			if f := h.faults.Load(); f != nil {
+				f.passed(b, at)
+			}
 		}
 	}
 	return at, nil
@@ -312,12 +322,20 @@ func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (re
 		return referee.Outcome{}, err
 	}
 	defer h.canaries.stop()
+	faults := h.newFaults(race)
+	h.ctx = ctx
+	faults.start(ctx)
+	defer faults.end(ctx)
+	h.faults.Store(faults)
 	h.race.Store(race)
 	h.watch.start()
 	h.canaries.start(ctx)
 	players := h.startPlayers(ctx, time.Now().Add(rules.Duration), race.Expired())
 	out, err := race.Run(ctx)
 	h.canaries.cancel()
+	var clearing sync.WaitGroup
+	clearing.Go(func() { faults.end(ctx) })
+	defer clearing.Wait()
 	if err != nil {
 		players.stop(err)
 		players.wait(ctx, abortGrace)
@@ -345,7 +363,7 @@ func (h *Heat) rules() (referee.Rules, error) {
 			return r, fmt.Errorf("arena %s: milestone %s: %w", m.Arena.ID, ms.ID, err)
 		}
 		r.Milestones = append(r.Milestones, referee.Milestone{ID: ms.ID, DependsOn: ms.DependsOn, Operation: ms.Operation,
-			Timeout: time.Duration(float64(ms.Timeout()) * h.slow), Points: ms.Points, Required: ms.Required,
+			Timeout: time.Duration(float64(ms.Timeout()) * h.slow), Points: ms.Points, Required: ms.Required, Rests: m.Rests(ms.ID),
 			Verifier: v, File: file})
 	}
 	return r, nil

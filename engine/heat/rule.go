@@ -12,8 +12,10 @@ import (
 	"refbox/engine/canary"
 	"refbox/engine/control"
 	"refbox/engine/event"
+	"refbox/engine/probe"
 	"refbox/engine/referee"
 	"refbox/vm"
+	"refbox/vm/fault"
 )
 
 // freezeTime bounds freezing and thawing one machine, before emulation's factor.
@@ -41,6 +43,16 @@ func (h *Heat) Rule(ctx context.Context, author string, r control.Ruling) error 
 	}
 	if r.Action == control.Void { // nor does an end wait for a pause that waits for checks
 		return h.void(author, r.Reason)
+	}
+	if r.Action == control.InjectFault || r.Action == control.ClearFault { // each seat has its own, which may take a boot
+		s, err := h.running(r.Territory)
+		switch {
+		case err != nil:
+			return err
+		case r.Action == control.ClearFault:
+			return h.faults.Load().lift(ctx, author, r.Reason, s, string(r.Fault.Kind), r.Target)
+		}
+		return h.faults.Load().strike(ctx, author, r.Reason, s, r.Fault, r.By)
 	}
 	select {
 	case h.hearing <- struct{}{}:
@@ -111,15 +123,17 @@ func (h *Heat) pause(ctx context.Context, race *referee.Race, author, reason str
 		return err
 	}
 	h.canaries.each((*canary.Client).Hold)
+	h.probes((*probe.Seat).Hold)
 	h.watch.stop()
 	h.gateways((*agent.Gateway).Hold)
-	err := h.each(ctx, vm.Machine.Pause)
+	err := h.each(ctx, h.freeze)
 	if err == nil {
 		err = h.sayRunning(event.HeatPaused{Author: author, Reason: reason})
 	}
 	if err != nil {
-		err = errors.Join(fmt.Errorf("the heat is not paused: %w", err), h.each(ctx, thaw))
+		err = errors.Join(fmt.Errorf("the heat is not paused: %w", err), h.each(ctx, h.thaw))
 		h.gateways((*agent.Gateway).Release)
+		h.probes((*probe.Seat).Release)
 		h.watch.start()
 		h.canaries.each((*canary.Client).Release)
 		race.Release()
@@ -140,7 +154,7 @@ func (h *Heat) resume(race *referee.Race, author, reason string) error {
 		return referee.ErrOver
 	}
 	h.each(context.Background(), func(m vm.Machine, ctx context.Context) error { //nolint:errcheck // each seat hears of its own
-		err := thaw(m, ctx)
+		err := h.thaw(m, ctx)
 		if err != nil {
 			race.Unavailable(h.seatOf(m).id(), "controller", "after a pause: "+words(err.Error()))
 		}
@@ -150,9 +164,18 @@ func (h *Heat) resume(race *referee.Race, author, reason string) error {
 	h.paused = nil
 	err := h.sayRunning(event.HeatResumed{Author: author, Reason: reason, PausedMS: uint64(time.Since(p.since).Milliseconds())})
 	h.watch.start()
+	h.probes((*probe.Seat).Release)
 	h.canaries.each((*canary.Client).Release)
 	race.Release()
 	return err
+}
+
+func (h *Heat) probes(do func(*probe.Seat)) {
+	for _, s := range h.seats {
+		if s.failed == nil {
+			do(s.probe)
+		}
+	}
 }
 
 func (h *Heat) gateways(do func(*agent.Gateway)) {
@@ -163,12 +186,31 @@ func (h *Heat) gateways(do func(*agent.Gateway)) {
 	}
 }
 
-// thaw resumes a machine that is frozen.
-func thaw(m vm.Machine, ctx context.Context) error {
+// freeze pauses a machine, unless a fault keeps it frozen.
+func (h *Heat) freeze(m vm.Machine, ctx context.Context) error {
+	if _, frozen := h.faults.Load().keeps(m, fault.Freeze); frozen {
+		return nil
+	}
+	return m.Pause(ctx)
+}
+
+// thaw resumes a machine that is frozen, unless a fault keeps it so. A clock that a fault
+// set is set again, since resuming puts it right.
+func (h *Heat) thaw(m vm.Machine, ctx context.Context) error {
+	f := h.faults.Load()
+	if _, frozen := f.keeps(m, fault.Freeze); frozen {
+		return nil
+	}
 	if p, err := m.Power(ctx); err != nil || p != vm.PowerPaused {
 		return err
 	}
-	return m.Resume(ctx)
+	if err := m.Resume(ctx); err != nil {
+		return err
+	}
+	if x, jumped := f.keeps(m, fault.ClockJump); jumped {
+		return m.SetClock(ctx, time.Duration(x.fault.JumpMS)*time.Millisecond)
+	}
+	return nil
 }
 
 // each does something to every machine at the same time; one that is off, or gone,

@@ -48,7 +48,7 @@ func overSocket(t *testing.T, h *Heat) (control.Desk, func()) {
 // awaitWorld returns when the heat's world is so.
 func awaitWorld(t *testing.T, h *Heat, so func(w *world.World) bool) error {
 	limit := time.Now().Add(time.Minute)
-	for !so(h.World()) {
+	for !h.begun.Load() || !so(h.World()) {
 		if time.Now().After(limit) {
 			return errors.New("it never came to be so")
 		}

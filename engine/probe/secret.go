@@ -34,14 +34,31 @@ type Value struct{ ID, Value string }
 
 // Derive makes a value that depends on every one of the names and on the seed.
 func (s Secret) Derive(names ...string) Value {
+	sum := hex.EncodeToString(s.sum(names))
+	return Value{ID: sum[:6] + "-" + sum[6:14], Value: sum[16:24] + "-" + sum[24:40]}
+}
+
+func (s Secret) sum(names []string) []byte {
 	m := hmac.New(sha256.New, s[:])
 	for _, n := range names {
 		m.Write([]byte(strconv.Itoa(len(n))))
 		m.Write([]byte{':'})
 		m.Write([]byte(n))
 	}
-	sum := hex.EncodeToString(m.Sum(nil))
-	return Value{ID: sum[:6] + "-" + sum[6:14], Value: sum[16:24] + "-" + sum[24:40]}
+	return m.Sum(nil)
+}
+
+// Draw is a number in [from, to] that depends on every one of the names and on the
+// seed.
+func (s Secret) Draw(from, to uint64, names ...string) uint64 {
+	if to <= from {
+		return from
+	}
+	var n uint64
+	for _, b := range s.sum(append([]string{"draw"}, names...))[:7] { // few enough that the last number can be counted too
+		n = n<<8 | uint64(b)
+	}
+	return from + n%(to-from+1)
 }
 
 // Seat is the value of that name for a seat, the same during the whole heat.

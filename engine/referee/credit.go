@@ -1,6 +1,7 @@
 package referee
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -16,6 +17,8 @@ import (
 //     all before such a failure is: the seat was not complete then, so it was not
 //     the referee that it waited for. What a player still does during an attack
 //     therefore gains nothing unless it was the last thing to do.
+//   - The time of a fault that no other seat has is credited whole and for good: it
+//     is not the seat's time at all (see Fault).
 //
 // A seat's own clock is the heat's less what is credited: it stands still while
 // the referee works, and jumps ahead when that proves to have been charged. Its
@@ -27,6 +30,8 @@ type account struct {
 	left    uint64 // of its timeout, ms
 	working bool   // the referee is at work since the last span's from
 	since   uint64 // instant up to which everything is charged
+	still   []span // in which the seat's time stood still, in the order of their beginning
+	faults  int    // of them that last
 	changed chan struct{}
 }
 
@@ -84,14 +89,58 @@ func (a *account) credit(now uint64) uint64 {
 }
 
 func (a *account) credited(now uint64) (ms uint64) {
+	ms = length(a.still, now)
 	for i, s := range a.spans {
 		if a.working && i == len(a.spans)-1 {
 			s.to = s.from + a.left
 		}
 		from, to := max(s.from, a.since), min(s.to, now)
-		ms += max(to, from) - from
+		if to <= from {
+			continue
+		}
+		ms += to - from
+		// What stood still is not credited twice.
+		ms -= length(a.still, to) - length(a.still, from)
 	}
 	return ms
+}
+
+// length is how long the spans are together, up to now, what several cover once.
+func length(spans []span, now uint64) (ms uint64) {
+	var upto uint64
+	for _, s := range spans {
+		from, to := max(s.from, upto), min(s.to, now)
+		if to > from {
+			ms += to - from
+		}
+		upto = max(upto, to)
+	}
+	return ms
+}
+
+// standStill begins a time that is not the seat's; end ends it, and may be called
+// twice.
+func (a *account) standStill(clock func() uint64) (end func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := len(a.still)
+	a.still = append(a.still, span{clock(), math.MaxUint64})
+	a.faults++
+	a.poke()
+	return sync.OnceFunc(func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.still[at].to = max(clock(), a.still[at].from)
+		a.faults--
+		a.poke()
+	})
+}
+
+// stood is how long the seat's time stood still up to now.
+func (a *account) stood(now uint64) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return length(a.still, now)
 }
 
 // before tells whether the seat's clock has not passed limit at now; wait is the
@@ -105,6 +154,9 @@ func (a *account) before(limit, now uint64) (wait time.Duration, changed <-chan 
 		return 0, a.changed, false
 	}
 	ms := limit - clock
+	if a.faults > 0 {
+		ms = max(ms, 1000) // its end is told
+	}
 	if a.working {
 		last := a.spans[len(a.spans)-1]
 		if end := last.from + a.left; end > now {

@@ -39,7 +39,8 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 	a := s.probe.Attempt(m.ID, g.attempts, s.previous())
 	a.Full = s.full()
 	s.account.begin(m.Timeout)
-	v, err := s.check(ctx, timed, m, a, at)
+	hurt := s.hurts.watch()
+	v, err := s.check(ctx, timed, m, a, at, hurt)
 
 	e := s.evidence(m, a, at)
 	e.Attacks = v.attacks
@@ -52,6 +53,12 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 		return nil
 	}
 	f := verdictOf(timed, a, err)
+	source := hurt()
+	if source != "" && f.Source == "player" {
+		own := *f
+		own.Source = source
+		f = &own
+	}
 	if ms, _ := a.Refusal(); ms > 0 {
 		g.refused = max(g.refused, ms)
 	} else if f.Category != probe.Transport {
@@ -60,10 +67,11 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 	if f.Source == "player" {
 		s.account.charge(g.refused)
 	}
-	if idle && f.Category != probe.Transport {
+	if idle && f.Category != probe.Transport && source == "" {
 		g.vain++
 	}
-	s.fail(m, f, e, timed.Err() == nil)
+	g.lost = f.Final
+	s.fail(m, f, e, timed.Err() == nil && !f.Final)
 	if errors.Is(err, probe.ErrGone) {
 		return err
 	}
@@ -91,7 +99,7 @@ func verdictOf(timed context.Context, a *probe.Attempt, err error) *probe.Failur
 }
 
 // check performs the operation, verifies, attacks, and looks again.
-func (s *seat) check(ctx, timed context.Context, m *Milestone, a *probe.Attempt, started uint64) (v verdict, err error) {
+func (s *seat) check(ctx, timed context.Context, m *Milestone, a *probe.Attempt, started uint64, hurt func() string) (v verdict, err error) {
 	defer func() { v.disturbs = err != nil && (a.Disrupted() || len(v.attacks) > 0) }()
 	g := s.ladder[m.ID]
 	v.notBefore = max(g.refused, g.eligible)
@@ -121,9 +129,13 @@ func (s *seat) check(ctx, timed context.Context, m *Milestone, a *probe.Attempt,
 	}
 	if (a.Disrupted() || m.Operation == HostReboot) && ctx.Err() == nil {
 		s.account.work(s.race.clock()) // looking again may attack again
-		broken := s.recheck(timed, m.ID)
+		broken := s.recheck(timed, m.ID, hurt)
 		s.account.rest(s.race.clock())
-		if broken != "" && err == nil {
+		switch source := hurt(); {
+		case broken == "" || err != nil:
+		case source != "":
+			err = &probe.Failure{Category: probe.Transport, Source: source, Reason: Hurt + broken}
+		default:
 			err = &probe.Failure{Category: probe.Contract, Source: "player", Reason: broken}
 		}
 	}
@@ -194,9 +206,15 @@ func within(parent context.Context, d time.Duration, f func(context.Context) err
 	return f(ctx)
 }
 
+// Hurt begins the reason of a check that could not be ended: what it restarted was
+// looked at again while a fault was on the seat, and a milestone did not hold. That
+// revokes nothing.
+const Hurt = "a fault was on the seat: "
+
 // recheck looks again at every milestone that had passed, but one, and revokes
-// those that no longer hold. It says what it found, "" for nothing.
-func (s *seat) recheck(ctx context.Context, but string) string {
+// those that no longer hold, unless a fault was on the seat. It says what it found, ""
+// for nothing.
+func (s *seat) recheck(ctx context.Context, but string, hurt func() string) string {
 	found := ""
 	for i := range s.race.rules.Milestones {
 		m := &s.race.rules.Milestones[i]
@@ -216,10 +234,16 @@ func (s *seat) recheck(ctx context.Context, but string) string {
 		if f.Category != probe.Contract && f.Category != probe.Timeout {
 			continue // nobody is charged for what could not be seen
 		}
+		if hurt() != "" {
+			if found == "" {
+				found = m.ID + " did not hold: " + f.Reason
+			}
+			continue
+		}
 		e := s.evidence(m, a, started)
 		e.Verdict, e.Category, e.Source, e.Reason = "revoked", f.Category, f.Source, f.Reason
 		path, sha := s.keep(g, m.ID+"-revoked", g.attempts, e)
-		g.revoked = p
+		g.revoked, g.lost = p, f.Final
 		delete(s.passed, m.ID)
 		g.eligible, g.refused = 0, max(g.refused, started)
 		s.race.append(event.MilestoneRevoked{Territory: s.id, Milestone: m.ID, Reason: f.Reason, Record: path, RecordSHA: sha})
@@ -298,7 +322,7 @@ func (s *seat) hold(id string, p *pass, because ...event.Body) {
 		credit := min(s.account.credit(last.at), last.notBefore)
 		s.durable = &instant{notBefore: last.notBefore - credit, at: last.at - credit}
 		bodies = append(bodies, s.become(stateDurable, "completion milestone passed"),
-			event.DurableDeploymentCompleted{Territory: s.id, DurableAt: &s.durable.at, NotBefore: &s.durable.notBefore, AttackMS: credit})
+			s.durableEvent(last.at, credit))
 	}
 	s.race.append(bodies...)
 	if s.durable != nil && s.race.rules.StopOnFirstDurable {

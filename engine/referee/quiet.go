@@ -28,7 +28,9 @@ func (s *seat) still() bool {
 			need = quietDisturbing
 		}
 		switch {
-		case s.passed[m.ID] != nil:
+		case s.passed[m.ID] != nil, g.lost:
+		case !s.settled(m):
+			return false
 		case g.ruled:
 			return false
 		case s.stands(m) && g.vain < need:
@@ -60,4 +62,11 @@ func (r *Race) hush(s *seat, quiet bool) {
 	if all {
 		r.finish("no player is left, and nothing changes any more")
 	}
+}
+
+// settled tells whether no fault that a milestone waits for is still to come, and none
+// is on the seat.
+func (s *seat) settled(m *Milestone) bool {
+	_, settled := s.hurts.ready(m)
+	return settled
 }

@@ -32,6 +32,7 @@ type machine struct {
 }
 
 func (m *machine) Name() string                                  { return "host" }
+func (m *machine) Err() error                                    { return nil }
 func (m *machine) Console() vm.Console                           { return silentConsole{} }
 func (m *machine) Done() <-chan struct{}                         { return m.done }
 func (m *machine) Reboot(ctx context.Context, _ ...string) error { return m.reboot(ctx) }

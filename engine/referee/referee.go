@@ -73,7 +73,8 @@ type Milestone struct {
 	Points    uint64
 	Required  bool
 	Verifier  probe.Verifier
-	File      string // the verifier's name in the package
+	File      string   // the verifier's name in the package
+	Rests     []string // names of faults: it is evaluated only once each was confirmed in the seat
 }
 
 // Rules of a race. Ids and dependencies have been validated with the manifest.

@@ -52,6 +52,7 @@ type seat struct {
 	// decisive: what is being evaluated would make the seat durable.
 	decisive atomic.Bool
 	account  *account
+	hurts    *hurts
 	over     chan struct{} // closed: nothing new begins in the seat
 
 	uncut   context.Context // ends at the deadline or with the race, not at the photo finish
@@ -82,6 +83,7 @@ type rung struct {
 	files    int
 	revoked  *pass  // what was taken back, and may be upheld
 	ruled    bool   // by a referee: not evaluated
+	lost     bool   // for good: not evaluated
 	vain     uint64 // looks in vain since nobody plays any more, or something changed
 }
 
@@ -100,7 +102,7 @@ type instant struct{ notBefore, at uint64 }
 
 func newSeat(r *Race, p *probe.Seat) *seat {
 	s := &seat{race: r, probe: p, id: p.Territory(), state: stateBuilding,
-		account: newAccount(), over: make(chan struct{}), nudge: make(chan struct{}, 1), lost: make(chan loss, 1),
+		account: newAccount(), hurts: newHurts(), over: make(chan struct{}), nudge: make(chan struct{}, 1), lost: make(chan loss, 1),
 		orders: make(chan order), ended: make(chan struct{}),
 		passed: map[string]*pass{}, ladder: map[string]*rung{}}
 	for _, m := range r.rules.Milestones {
@@ -168,12 +170,12 @@ func (s *seat) lastLook(ctx, timed context.Context) {
 		if !s.unseen(m, first) || (m.Operation == HostReboot && !complete) {
 			continue
 		}
-		if ctx.Err() != nil || timed.Err() != nil || !s.race.enter() {
+		if ctx.Err() != nil || !s.enterLast(timed) {
 			return
 		}
 		s.decisive.Store(complete)
 		err := s.evaluate(ctx, timed, m)
-		s.race.leave()
+		s.leave()
 		if errors.Is(err, probe.ErrGone) {
 			s.unavailable(loss{"controller", err.Error()})
 			return
@@ -189,7 +191,10 @@ func (s *seat) lastLook(ctx, timed context.Context) {
 // not disturbed again unless something was done there.
 func (s *seat) unseen(m *Milestone, since uint64) bool {
 	g := s.ladder[m.ID]
-	if s.passed[m.ID] != nil || g.ruled || !s.stands(m) || g.eligible == 0 || (g.disturbs && !s.nudged.After(g.ended)) {
+	if ready, _ := s.hurts.ready(m); !ready {
+		return false
+	}
+	if s.passed[m.ID] != nil || g.ruled || g.lost || !s.stands(m) || g.eligible == 0 || (g.disturbs && !s.nudged.After(g.ended)) {
 		return false
 	}
 	own := func(ms uint64) uint64 { return ms - min(ms, s.account.credit(ms)) }
@@ -306,13 +311,13 @@ func (s *seat) round(ctx, timed context.Context) bool {
 				return s.obey(x)
 			default:
 			}
-			if !s.race.enter() {
+			if !s.enter() {
 				return true
 			}
 			tried[m.ID] = true
 			s.decisive.Store(s.wouldComplete(m.ID))
 			err := s.evaluate(ctx, timed, m)
-			s.race.leave()
+			s.leave()
 			if errors.Is(err, probe.ErrGone) {
 				s.unavailable(loss{"controller", err.Error()})
 				return false
@@ -328,10 +333,10 @@ func (s *seat) round(ctx, timed context.Context) bool {
 
 // eligible tells whether a milestone is to be evaluated now.
 func (s *seat) eligible(m *Milestone) bool {
-	if s.passed[m.ID] != nil || s.ladder[m.ID].ruled {
+	if s.passed[m.ID] != nil || s.ladder[m.ID].ruled || s.ladder[m.ID].lost {
 		return false
 	}
-	if !s.stands(m) {
+	if ready, _ := s.hurts.ready(m); !ready || !s.stands(m) {
 		return false
 	}
 	g := s.ladder[m.ID]

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"refbox/engine/event"
@@ -50,6 +51,9 @@ func (x *reviewer) main(v Verdict, e probe.Evidence) (Finding, error) {
 	var lacks *probe.Insufficient
 	if errors.As(err, &lacks) && e.Category == probe.Timeout && lacks.Spent {
 		err = probe.ErrCutOff
+	}
+	if err == nil && e.Category == probe.Transport && strings.HasPrefix(e.Reason, referee.Hurt) {
+		return Finding{}, &probe.Insufficient{Reason: "a fault was on the seat: what did not hold then is not in these records"}
 	}
 	f, err := found("passed", err)
 	f.Evidence = evidence

@@ -48,7 +48,7 @@ type Verdict struct {
 	Event     int    `json:"event"` // its number in the log, from 0
 	MS        uint64 `json:"elapsed_ms"`
 	Territory string `json:"territory,omitempty"`
-	Kind      string `json:"kind"` // milestone, attack, revocation, durable, outcome
+	Kind      string `json:"kind"` // milestone, attack, revocation, fault, durable, outcome
 	Milestone string `json:"milestone,omitempty"`
 	Attack    string `json:"attack,omitempty"`
 	Attempt   uint64 `json:"attempt,omitempty"`
@@ -242,6 +242,10 @@ func (x *reviewer) event(i int, e event.Event) {
 		x.add(i, e, x.review(v, b.RecordSHA, x.attack))
 	case event.DurableDeploymentCompleted:
 		x.durable(i, e, b)
+	case event.FaultInjected:
+		if b.Schedule != "" {
+			x.scheduled(i, e, b)
+		}
 	case event.MatchFinished:
 		x.outcome(i, e, b)
 	}

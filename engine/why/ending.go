@@ -22,6 +22,7 @@ const (
 	GaveUp        Ending = "gave_up"       // it says that it failed
 	SelfRebooted  Ending = "self_rebooted" // it ended with the session in which it rebooted its machine
 	Disconnected  Ending = "disconnected"  // it ended with a session that broke
+	HitByFault    Ending = "fault"         // it ended with a session that a fault of the referee's broke
 	Killed        Ending = "killed"        // a signal, or the end of the drain
 	LimitReached  Ending = "limit"
 	ProviderFault Ending = "provider"
@@ -49,6 +50,22 @@ func broke(s *world.Seat) (world.Action, bool) {
 		return a, ended
 	}
 	return world.Action{}, false
+}
+
+// faultSettles is how long after a fault's end a session may break of it.
+const faultSettles = 2000 // ms
+
+// brokenBy is the fault of the referee's that was on a machine, or had just been, when
+// a session there broke.
+func brokenBy(s *world.Seat, x world.Action) (world.Fault, bool) {
+	for _, f := range s.Faults.All() {
+		machine, _, _ := strings.Cut(f.Target, "/")
+		machine, _, _ = strings.Cut(machine, "→")
+		if machine == x.Machine && f.Bit() && x.EndMS >= f.InjectedMS && (f.EndedMS == nil || x.EndMS <= *f.EndedMS+faultSettles) {
+			return f, true
+		}
+	}
+	return world.Fault{}, false
 }
 
 // acted says that the player did something on the wire.
@@ -96,6 +113,10 @@ func (e *Explanation) endingOf(w *world.World, s *world.Seat) Ending {
 	case state == "failed":
 		if x, ok := broke(s); ok {
 			what, ending := "a session that broke", Disconnected
+			if f, ok := brokenBy(s, x); ok {
+				e.add(x.EndMS, x.End, Agent, "", "%s ended with a session that the fault %s on %s broke: action %d, %s", a.ID, f.Fault, f.Target, x.Number, brief(x.Command))
+				return HitByFault
+			}
 			if reboots.MatchString(x.Command) {
 				what, ending = "the session in which it rebooted its own machine", SelfRebooted
 			}

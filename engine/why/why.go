@@ -94,7 +94,14 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 		e.add(l.MS, l.Index, Limit, "", "limit reached: %s: %s", l.Limit, l.Detail)
 	}
 	for _, f := range s.Faults.All() {
-		e.add(f.InjectedMS, f.Index, Fault, "", "fault %s on %s: %s", f.Fault, f.Target, f.State)
+		e.addNo(f.InjectedMS, Fault, "%s injected a fault, %s: %s on %s%s", f.Author, f.Reason, f.Fault, f.Target, lone(f))
+		at := f.InjectedMS
+		for _, ms := range []*uint64{f.ConfirmedMS, f.EndedMS} {
+			if ms != nil {
+				at = *ms
+			}
+		}
+		e.add(at, f.Index, Fault, "", "the fault %s", f.Words())
 	}
 	if r := s.CanaryResult; r != nil {
 		e.add(r.MS, r.Index, Canary, "", "%s", r.Words())
@@ -254,10 +261,23 @@ func durable(s *world.Seat) string {
 			t += fmt.Sprintf(" (verdict at %s)", playback.Exact(*s.DurableAtMS))
 		}
 	}
-	if s.AttackMS > 0 {
-		t += fmt.Sprintf(", %.2f s of waiting for the referee's attacks and reboots not charged", float64(s.AttackMS)/1000)
+	switch own := s.AttackMS - min(s.AttackMS, s.FaultMS); {
+	case s.FaultMS > 0 && own > 0:
+		t += fmt.Sprintf(", %.2f s of waiting for the referee's attacks and reboots and %.2f s of a fault that no other seat had not charged", float64(own)/1000, float64(s.FaultMS)/1000)
+	case s.FaultMS > 0:
+		t += fmt.Sprintf(", %.2f s of a fault that no other seat had not charged", float64(s.FaultMS)/1000)
+	case own > 0:
+		t += fmt.Sprintf(", %.2f s of waiting for the referee's attacks and reboots not charged", float64(own)/1000)
 	}
 	return t
+}
+
+// lone says that a fault's time is not charged.
+func lone(f world.Fault) string {
+	if f.Alone {
+		return "; no other seat has it, so its time is not charged"
+	}
+	return ""
 }
 
 func attempts(n uint64) string {

@@ -145,6 +145,7 @@ const (
 	RungFailing   RungState = "failing"   // the last evaluation failed
 	RungPassed    RungState = "passed"
 	RungRevoked   RungState = "revoked" // passed once, taken back, not tried since
+	RungVoid      RungState = "void"    // the fault that it rests on did not bite: it can't be passed
 )
 
 // Rung is one milestone of a seat's ladder.
@@ -168,7 +169,7 @@ func Ladder(w *World, m *arena.Manifest, territory string) []Rung {
 	var out []Rung
 	if m != nil && m.Build != nil {
 		for _, spec := range m.Build.Milestones {
-			locked := false
+			locked := awaitsFault(s, m, spec.ID)
 			for _, dep := range spec.DependsOn {
 				if d := s.Milestone(dep); d == nil || !d.Passed {
 					locked = true
@@ -195,9 +196,12 @@ func Ladder(w *World, m *arena.Manifest, territory string) []Rung {
 func rung(s *Seat, id, name string, points uint64, locked bool) Rung {
 	r := Rung{ID: id, Name: name, Points: points, Milestone: s.Milestone(id)}
 	m := r.Milestone
+	_, void := s.Void(id)
 	switch {
 	case m != nil && m.Passed:
 		r.State = RungPassed
+	case void:
+		r.State = RungVoid
 	case m != nil && m.Evaluating:
 		r.State = RungVerifying
 	case m != nil && m.Failing:

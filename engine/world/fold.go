@@ -295,7 +295,7 @@ func (w *World) durable(e event.Event, b event.DurableDeploymentCompleted) {
 	if b.DurableAt != nil {
 		s.Durable.At = *b.DurableAt
 	}
-	s.AttackMS = b.AttackMS
+	s.AttackMS, s.FaultMS = b.AttackMS, b.FaultMS
 }
 
 func (s *Seat) changeState(to string, ms uint64) {

@@ -247,30 +247,35 @@ func TestEveryKind(t *testing.T) {
 		},
 		"fault_injected": {
 			events(5, event.FaultInjected{Territory: "one", Fault: "net-cut", Target: "host", Author: "ann", Reason: "drill"}),
-			map[string]string{t1 + "faults": `1`}, func(w *World) any { return w.Seat("one").Faults.At(0).State == "injected" },
+			map[string]string{t1 + "faults": `1`, t1 + "fault_list": `[{"confirmed_ms":null,"ended_ms":null,"fault":"net-cut","injected_ms":5,"state":"injected","target":"host"}]`},
+			func(w *World) any {
+				f := w.Seat("one").Faults.At(0)
+				return f.State == FaultInjected && f.On() && !f.Bit() && len(w.Seat("one").ActiveFaults()) == 1
+			},
 		},
 		"fault_confirmed": {
 			events(event.FaultInjected{Territory: "one", Fault: "f", Target: "h"}, 6, event.FaultConfirmed{Territory: "one", Fault: "f", Target: "h", Receipt: json.RawMessage(`1`)}),
-			map[string]string{t1 + "faults": `1`},
+			map[string]string{t1 + "faults": `1`, t1 + "fault_list": `[{"confirmed_ms":6,"ended_ms":null,"fault":"f","injected_ms":0,"state":"confirmed","target":"h"}]`},
 			func(w *World) any {
 				f := w.Seat("one").Faults.At(0)
-				return f.State == "confirmed" && *f.ConfirmedMS == 6 && string(f.Receipt) == "1" && f.EndedMS == nil
+				return f.State == FaultConfirmed && *f.ConfirmedMS == 6 && string(f.Receipt) == "1" && f.EndedMS == nil
 			},
 		},
 		"fault_cleared": {
 			events(event.FaultInjected{Territory: "one", Fault: "f", Target: "h"}, event.FaultInjected{Territory: "one", Fault: "f", Target: "g"}, 7, event.FaultCleared{Territory: "one", Fault: "f", Target: "h"}, event.FaultCleared{Territory: "one", Fault: "z"}),
-			map[string]string{t1 + "faults": `3`},
+			map[string]string{t1 + "faults": `3`, t1 + "fault_list": `[{"confirmed_ms":null,"ended_ms":7,"fault":"f","injected_ms":0,"state":"cleared","target":"h"},{"confirmed_ms":null,"ended_ms":null,"fault":"f","injected_ms":0,"state":"injected","target":"g"},{"confirmed_ms":null,"ended_ms":7,"fault":"z","injected_ms":7,"state":"cleared","target":""}]`},
 			func(w *World) any {
 				f := &w.Seat("one").Faults
 				return f.At(0).State == "cleared" && *f.At(0).EndedMS == 7 && f.At(1).State == "injected" && f.At(2).State == "cleared"
 			},
 		},
 		"fault_failed": {
-			events(event.FaultInjected{Territory: "one", Fault: "f"}, event.FaultFailed{Territory: "one", Fault: "f", Stage: "confirm", Detail: "no effect"}),
-			map[string]string{t1 + "faults": `1`},
+			events(event.FaultInjected{Territory: "one", Fault: "f"}, event.FaultFailed{Territory: "one", Fault: "f", Stage: "confirm", Detail: "nothing seen", Voids: []string{"m"}}),
+			map[string]string{t1 + "faults": `1`, t1 + "fault_list": `[{"confirmed_ms":null,"ended_ms":0,"fault":"f","injected_ms":0,"state":"no effect","target":"","voids":["m"]}]`},
 			func(w *World) any {
 				f := w.Seat("one").Faults.At(0)
-				return f.State == "failed" && f.Detail == "confirm: no effect" && f.EndedMS != nil
+				_, void := w.Seat("one").Void("m")
+				return f.State == FaultNoEffect && f.Stage == "confirm" && f.Detail == "nothing seen" && f.EndedMS != nil && void
 			},
 		},
 		"canary_sample": {
@@ -575,6 +580,7 @@ func drawLog(rt *rapid.T) []event.Event {
 			event.MilestonePassed{Territory: s, Milestone: m, Points: k}, event.MilestoneFailed{Territory: s, Milestone: m, Detail: fmt.Sprint(k % 2)},
 			event.MilestoneRevoked{Territory: s, Milestone: m}, event.DurableDeploymentCompleted{Territory: s}, event.AgentStarted{Agent: m, Territory: s},
 			event.AgentActionStarted{Territory: s, Action: k}, event.AgentActionFinished{Territory: s, Action: k}, event.FaultInjected{Territory: s, Fault: m},
+			event.FaultConfirmed{Territory: s, Fault: m}, event.FaultFailed{Territory: s, Fault: m, Stage: []string{"inject", "confirm", "clear", ""}[k], Voids: []string{m}},
 			event.FaultCleared{Territory: s, Fault: m}, event.ConsoleAttached{Territory: s, Author: m}, event.ConsoleDetached{Territory: s, Author: m},
 			event.AttackStarted{Territory: s, Milestone: m}, event.AttackFinished{Territory: s, Milestone: m}, event.MatchStateChanged{To: "running"},
 			event.OperatorNote{Text: s}, event.UsageCharged{Agent: m, ResourceUnits: k}, event.MatchFinished{Winner: &s}, event.TerritoryStateChanged{Territory: s, To: "degraded"},

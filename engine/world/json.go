@@ -101,6 +101,18 @@ type (
 		Unavailable *string     `json:"unavailable"`
 		Source      *string     `json:"unavailable_source"`
 		Canary      *canaryJSON `json:"canary,omitempty"`
+		FaultMS     uint64      `json:"fault_ms,omitempty"`
+		FaultList   []faultJSON `json:"fault_list,omitempty"`
+	}
+	faultJSON struct {
+		Fault       string     `json:"fault"`
+		Target      string     `json:"target"`
+		Schedule    string     `json:"schedule,omitempty"`
+		State       FaultState `json:"state"`
+		InjectedMS  uint64     `json:"injected_ms"`
+		ConfirmedMS *uint64    `json:"confirmed_ms"`
+		EndedMS     *uint64    `json:"ended_ms"`
+		Voids       []string   `json:"voids,omitempty"`
 	}
 	canaryJSON struct {
 		Acknowledged  uint64              `json:"acknowledged"`
@@ -221,6 +233,10 @@ func (s *Seat) ours() *ourSeat {
 		if a.Done && a.Held {
 			o.AttacksHeld++
 		}
+	}
+	o.FaultMS = s.FaultMS
+	for _, f := range s.Faults.All() {
+		o.FaultList = append(o.FaultList, faultJSON{f.Fault, f.Target, f.Schedule, f.State, f.InjectedMS, f.ConfirmedMS, f.EndedMS, f.Voids})
 	}
 	for _, l := range s.Limits.All() {
 		o.Limits = append(o.Limits, l.Limit)

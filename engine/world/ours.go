@@ -33,26 +33,8 @@ func (w *World) applyOurs(i int, e event.Event) {
 		if s := w.seat(b.Territory); s != nil {
 			s.attackFinished(i, e, b)
 		}
-	case event.FaultInjected:
-		if s := w.seat(b.Territory); s != nil {
-			s.Faults.push(Fault{Fault: b.Fault, Target: b.Target, Params: b.Params, Author: b.Author, Reason: b.Reason,
-				State: "injected", InjectedMS: e.ElapsedMS, Index: i})
-		}
-	case event.FaultConfirmed:
-		if f := w.fault(i, e, b.Territory, b.Fault, b.Target); f != nil {
-			f.State, f.ConfirmedMS, f.Receipt = "confirmed", at(e), b.Receipt
-		}
-	case event.FaultCleared:
-		if f := w.fault(i, e, b.Territory, b.Fault, b.Target); f != nil {
-			f.State, f.EndedMS, f.Receipt = "cleared", at(e), b.Receipt
-		}
-	case event.FaultFailed:
-		if f := w.fault(i, e, b.Territory, b.Fault, b.Target); f != nil {
-			f.State, f.Detail = "failed", clip(b.Stage+": "+b.Detail, maxDetail)
-			if b.Stage != "clear" {
-				f.EndedMS = at(e)
-			}
-		}
+	case event.FaultInjected, event.FaultConfirmed, event.FaultCleared, event.FaultFailed:
+		w.faulted(i, e)
 	case event.CanarySample:
 		if s := w.seat(b.Territory); s != nil {
 			s.sampled(e, b)
@@ -179,23 +161,6 @@ func (s *Seat) attackFinished(i int, e event.Event, b event.AttackFinished) {
 	a.Done, a.EndMS, a.End = true, e.ElapsedMS, i
 	a.Held, a.Undone, a.Detail, a.TookMS = b.Held, b.Undone, clip(b.Detail, maxDetail), b.TookMS
 	a.Record, a.RecordSHA = b.Record, b.RecordSHA
-}
-
-// fault returns the latest fault of that name and target that has not ended, or a
-// new one: a confirmation without an injection is still shown.
-func (w *World) fault(i int, e event.Event, territory, name, target string) *Fault {
-	s := w.seat(territory)
-	if s == nil {
-		return nil
-	}
-	for n := s.Faults.Len() - 1; n >= 0 && n >= s.Faults.Len()-MaxRunning; n-- {
-		if f := s.Faults.At(n); f.Fault == name && f.Target == target && f.EndedMS == nil {
-			p := s.Faults.edit(n)
-			p.Index = i
-			return p
-		}
-	}
-	return s.Faults.edit(s.Faults.push(Fault{Fault: name, Target: target, InjectedMS: e.ElapsedMS, Index: i}))
 }
 
 func (s *Seat) detach(e event.Event, b event.ConsoleDetached) {

@@ -136,7 +136,8 @@ type Seat struct {
 
 	// Ours.
 	Durable      *Instant // when it became durable, as far as that is known
-	AttackMS     uint64   // of the referee's attacks and reboots, not charged
+	AttackMS     uint64   // of the referee's attacks, reboots and faults, not charged
+	FaultMS      uint64   // the part of it of faults that no other seat had
 	Unavailable  *Loss
 	Actions      List[Action]
 	Attacks      List[Attack]
@@ -289,20 +290,6 @@ type Revocation struct {
 	Points    uint64 // taken off
 	Record    string
 	RecordSHA string
-}
-
-// Fault is a fault on a seat, from its injection to its end.
-type Fault struct {
-	Fault, Target  string
-	Params         json.RawMessage
-	Author, Reason string
-	State          string // injected, confirmed, cleared, failed
-	InjectedMS     uint64
-	ConfirmedMS    *uint64
-	EndedMS        *uint64
-	Receipt        json.RawMessage // of the latest step that left one
-	Detail         string
-	Index          int // of its latest event
 }
 
 // Touch is a person at a seat's console.

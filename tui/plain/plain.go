@@ -121,11 +121,27 @@ func tellOurs(b event.Body) (who, what string) {
 	case event.FaultInjected:
 		return b.Territory, fmt.Sprintf("fault %s on %s by %s: %s", b.Fault, b.Target, b.Author, b.Reason)
 	case event.FaultConfirmed:
-		return b.Territory, fmt.Sprintf("fault %s on %s confirmed", b.Fault, b.Target)
+		return b.Territory, fmt.Sprintf("FAULT %s on %s%s", b.Fault, b.Target, saw(b.Receipt))
 	case event.FaultCleared:
-		return b.Territory, fmt.Sprintf("fault %s on %s cleared", b.Fault, b.Target)
+		told := fmt.Sprintf("fault %s on %s cleared%s", b.Fault, b.Target, saw(b.Receipt))
+		if b.Author != "" {
+			told += fmt.Sprintf(", by %s: %s", b.Author, b.Reason)
+		}
+		return b.Territory, told
 	case event.FaultFailed:
-		return b.Territory, fmt.Sprintf("fault %s on %s failed to %s: %s", b.Fault, b.Target, b.Stage, b.Detail)
+		told := fmt.Sprintf("fault %s on %s ", b.Fault, b.Target)
+		switch b.Stage {
+		case "clear":
+			told += "NOT CLEARED: "
+		case "inject":
+			told += "not injected: "
+		default:
+			told += "did not bite: "
+		}
+		if told += b.Detail; len(b.Voids) > 0 {
+			told += "; void by that: " + strings.Join(b.Voids, ", ")
+		}
+		return b.Territory, told
 	case event.CanaryResult:
 		return b.Territory, b.Words()
 	case event.CanarySample:
@@ -157,6 +173,14 @@ func tellOurs(b event.Body) (who, what string) {
 		return b.Territory, fmt.Sprintf("hostile output in %s: %s", b.Where, b.Detail)
 	}
 	return "", b.Kind()
+}
+
+// saw is what a fault's witness saw.
+func saw(receipt []byte) string {
+	if s := event.Saw(receipt); s != "" {
+		return ": seen: " + s
+	}
+	return ""
 }
 
 func bytesOf(n uint64) string {

@@ -153,7 +153,7 @@ func (f Fault) Check() error {
 		}
 	}
 	if f.Kind == SlowLink && f.DelayMS == 0 && f.LossPercent == 0 {
-		return &Param{f.Kind, "delay_ms", "50 to 2000, or loss_percent, or both"}
+		return &Param{f.Kind, "delay_ms", "50 to 2000: delay_ms, loss_percent or both"}
 	}
 	return nil
 }
