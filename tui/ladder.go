@@ -81,13 +81,14 @@ func (h *heat) drawRungList(c canvas.Canvas, seat *world.Seat) {
 	}
 }
 
-// rungNames is the width of the column of names, in w columns.
+// rungNames is the width of the column of names, in w columns: the word of a state
+// fits behind it.
 func rungNames(rungs []world.Rung, w int) int {
 	n := 0
 	for _, r := range rungs {
 		n = max(n, text.Width(r.ID))
 	}
-	return min(n, w*3/5)
+	return min(n, w*3/5, w-len("locked")-10)
 }
 
 // drawRung draws a milestone's row: state, name, points, when or why not.
