@@ -12,6 +12,17 @@ var arenas embed.FS
 //go:embed register/example.toml
 var register []byte
 
+//go:embed ledger/model.json
+var ledgerModel []byte
+
+//go:embed ledger/policy.toml
+var ledgerPolicy []byte
+
+// LedgerModel is the example of a failure model, JSON, and LedgerPolicy what counts as
+// evidence unless a ledger says otherwise, TOML; the caller leaves them as they are.
+func LedgerModel() []byte  { return ledgerModel }
+func LedgerPolicy() []byte { return ledgerPolicy }
+
 // Register is the example of a datastore register, in TOML; the caller leaves it
 // as it is.
 func Register() []byte { return register }

@@ -29,6 +29,8 @@ type Manifest struct {
 	Guest  *Guest  `json:"guest,omitempty"`  // ours
 	Heat   *Heat   `json:"heat,omitempty"`   // ours
 	Canary *Canary `json:"canary,omitempty"` // ours
+	// Exercises are ours.
+	Exercises []Exercise `json:"exercises,omitempty" default:"[]"`
 
 	Faults []Fault `json:"faults,omitempty" default:"[]"` // ours
 

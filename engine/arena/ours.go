@@ -43,6 +43,7 @@ func (c *checker) ours() {
 	}
 	c.guest()
 	c.canary()
+	c.exercises()
 	c.faults()
 	c.trials()
 	if m.Heat != nil {

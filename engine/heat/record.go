@@ -76,6 +76,7 @@ func Key(p *arena.Package) (string, error) {
 func compatibility(m *arena.Manifest, hashes map[string]string) (string, error) {
 	task := *m
 	task.Agents, task.Arena.Category, task.Players, task.Cheats = nil, nil, nil, nil
+	task.Exercises = nil
 	data, err := task.JSON()
 	if err != nil {
 		return "", err
