@@ -17,7 +17,7 @@ func newArena(a *app) *cobra.Command {
 		Short: "The arenas that can be raced",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError("arena takes a command: list, test\ntry: refbox arena --help")
+			return usageError("arena takes a command: list, init, validate, test\ntry: refbox arena --help")
 		},
 	}
 	var asJSON bool
@@ -29,7 +29,7 @@ func newArena(a *app) *cobra.Command {
 		RunE:    func(*cobra.Command, []string) error { return listArenas(a, asJSON) },
 	}
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.AddCommand(list, newArenaTest(a))
+	c.AddCommand(list, newArenaInit(a), newArenaValidate(a), newArenaTest(a))
 	return c
 }
 

@@ -63,15 +63,21 @@ func (e *Invalid) Error() string {
 }
 
 // Read reads a manifest, TOML or JSON (by the file's name, else by its first
-// byte), without looking at its package. The problems are all of one sort:
-// either the file's form (syntax, unknown or missing keys, types), in order of
-// place; or, when the form is right, the rules', in the order of the recordings
-// reference, section 1.2, ours after them. Only warnings mean that it can be
-// run.
+// byte), without looking at its package. A syntax error comes alone. Else the
+// problems are those of the file's form (unknown or missing keys, types), in order
+// of place; then the rules', in the order of the recordings reference, section 1.2,
+// ours after them, but for those that follow from a fault of form. Only warnings
+// mean that it can be run.
 //
 // The manifest is nil when the syntax is wrong. Else it holds what could be
 // read, so that a recording's arena.json of another era can still be shown.
 func Read(file string, data []byte) (*Manifest, []Problem) {
+	m, _, problems := read(file, data)
+	return m, problems
+}
+
+// read is Read; root says where things stand.
+func read(file string, data []byte) (m *Manifest, root *value, problems []Problem) {
 	root, err := parse(file, data)
 	if err != nil {
 		p := Problem{File: file, Text: text.Line(err.Error())}
@@ -79,24 +85,49 @@ func Read(file string, data []byte) (*Manifest, []Problem) {
 		if errors.As(err, &se) {
 			p.Line, p.Offset = se.at.line, se.at.offset
 		}
-		return nil, []Problem{p}
+		return nil, nil, []Problem{p}
 	}
-	m := &Manifest{}
+	m = &Manifest{}
 	d := &decoder{file: file}
 	d.decode(root, reflect.ValueOf(m).Elem(), "", "")
-	if len(d.problems) > 0 {
-		slices.SortStableFunc(d.problems, func(a, b Problem) int {
-			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Offset, b.Offset))
+	slices.SortStableFunc(d.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Offset, b.Offset))
+	})
+	rules := consequences(d.problems, Check(m))
+	for i := range rules {
+		at := root.find(rules[i].Path)
+		rules[i].File, rules[i].Line, rules[i].Offset = file, at.line, at.offset
+	}
+	return m, root, append(d.problems, rules...)
+}
+
+// consequences drops what is only said because of faults that are known: of the
+// same part of the manifest, or of what it refers to.
+func consequences(known, found []Problem) []Problem {
+	refers := map[string]string{"no milestone is called": "build", "is neither \"durable\"": "build", "no class is called": "classes",
+		"no territory is called": "territories", "no node is called": "visualization", "none of guest.values": "guest"}
+	return slices.DeleteFunc(found, func(p Problem) bool {
+		return slices.ContainsFunc(known, func(k Problem) bool {
+			if k.Warning || p.Path == "" {
+				return false
+			}
+			if k.Path == p.Path || under(k.Path, p.Path) || under(p.Path, k.Path) {
+				return true
+			}
+			for words, table := range refers {
+				if strings.Contains(p.Text, words) && (k.Path == table || under(k.Path, table)) {
+					return true
+				}
+			}
+			return false
 		})
-		return m, d.problems
-	}
-	problems := Check(m)
-	for i := range problems {
-		p := &problems[i]
-		at := root.find(p.Path)
-		p.File, p.Line, p.Offset = file, at.line, at.offset
-	}
-	return m, problems
+	})
+}
+
+// under tells whether a path is of a part of another's.
+func under(path, whole string) bool {
+	rest, ok := strings.CutPrefix(path, whole)
+	return ok && whole != "" && rest != "" && (rest[0] == '.' || rest[0] == '[')
 }
 
 // find is the place of a path, or of the nearest thing around it.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"refbox/assets"
@@ -35,8 +36,24 @@ func Bundled() []string {
 // ./name is the folder. The error is an *Invalid when the manifest or the
 // package is at fault; then nothing is returned beside it.
 func Load(name string) (*Package, error) {
+	p, problems, err := Inspect(name)
+	if err != nil {
+		return nil, err
+	}
+	bad := slices.DeleteFunc(problems, func(pr Problem) bool { return pr.Warning })
+	if len(bad) > 0 {
+		return nil, &Invalid{File: bad[0].File, Problems: bad}
+	}
+	return p, nil
+}
+
+// Inspect is Load, with everything that there is to say about the manifest and the
+// package, warnings included. Unless all of it are warnings, the package cannot be
+// run, and holds only what could be made of it: nil for a syntax error. The error
+// says that there is no such arena, or that it cannot be read.
+func Inspect(name string) (*Package, []Problem, error) {
 	if isID(name) && isDir(assets.Arenas(), name) {
-		return loadBundled(name)
+		return inspectBundled(name)
 	}
 	info, err := os.Stat(name)
 	if err != nil {
@@ -44,7 +61,7 @@ func Load(name string) (*Package, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			reason = fs.ErrNotExist
 		}
-		return nil, fmt.Errorf("arena %q: %w: give a bundled arena (%s), a package's folder, an arena.toml or an arena.json", name, reason, strings.Join(Bundled(), ", "))
+		return nil, nil, fmt.Errorf("arena %q: %w: give a bundled arena (%s), a package's folder, an arena.toml or an arena.json", name, reason, strings.Join(Bundled(), ", "))
 	}
 	dir, file := filepath.Dir(name), filepath.Base(name)
 	if info.IsDir() {
@@ -56,61 +73,58 @@ func Load(name string) (*Package, error) {
 			}
 		}
 		if file == "" {
-			return nil, fmt.Errorf("arena %q: the folder has neither arena.toml nor arena.json", name)
+			return nil, nil, fmt.Errorf("arena %q: the folder has neither arena.toml nor arena.json", name)
 		}
 	}
 	f, err := os.Open(filepath.Join(dir, file))
 	if err != nil {
-		return nil, fmt.Errorf("arena: %w", err)
+		return nil, nil, fmt.Errorf("arena: %w", err)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
 	f.Close()
 	if err != nil {
-		return nil, fmt.Errorf("arena: read %s: %w", f.Name(), err)
+		return nil, nil, fmt.Errorf("arena: read %s: %w", f.Name(), err)
 	}
 	// A root, so that no path or symbolic link of a package leads out of it.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("arena: %w", err)
+		return nil, nil, fmt.Errorf("arena: %w", err)
 	}
 	return open(filepath.Join(dir, file), dir, data, root.FS())
 }
 
-func loadBundled(id string) (*Package, error) {
+func inspectBundled(id string) (*Package, []Problem, error) {
 	fsys, err := fs.Sub(assets.Arenas(), id)
 	if err != nil {
-		return nil, fmt.Errorf("bundled arena %s: %w", id, err)
+		return nil, nil, fmt.Errorf("bundled arena %s: %w", id, err)
 	}
 	data, err := fs.ReadFile(fsys, "arena.toml")
 	if err != nil {
-		return nil, fmt.Errorf("bundled arena %s: %w", id, err)
+		return nil, nil, fmt.Errorf("bundled arena %s: %w", id, err)
 	}
 	return open(path.Join(id, "arena.toml"), "bundled", data, fsys)
 }
 
 // open makes a package of a manifest and the files beside it.
-func open(file, origin string, data []byte, own fs.FS) (*Package, error) {
-	m, problems := Read(file, data)
+func open(file, origin string, data []byte, own fs.FS) (*Package, []Problem, error) {
+	m, root, problems := read(file, data)
+	if m == nil {
+		return nil, problems, nil
+	}
 	sum := sha256.Sum256(data)
 	p := &Package{Manifest: m, File: file, Origin: origin, SHA256: hex.EncodeToString(sum[:]), FS: own, verifiers: map[string]string{}}
-	bad := &Invalid{File: file}
 	for _, pr := range problems {
 		if pr.Warning {
 			p.Notes = append(p.Notes, Note{Text: pr.String()})
-		} else {
-			bad.Problems = append(bad.Problems, pr)
 		}
-	}
-	if len(bad.Problems) > 0 {
-		return nil, bad
 	}
 	if m.Guest != nil {
 		p.guest = *m.Guest
 	}
 	if origin != "bundled" && isDir(assets.Arenas(), m.Arena.ID) {
-		b, err := loadBundled(m.Arena.ID)
+		b, err := Load(m.Arena.ID)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		p.bundle = b
 	}
@@ -121,10 +135,14 @@ func open(file, origin string, data []byte, own fs.FS) (*Package, error) {
 	r.players()
 	r.trials()
 	r.ignored()
-	if len(r.problems) > 0 {
-		return nil, &Invalid{File: file, Problems: r.problems}
+	r.problems = consequences(problems, r.problems)
+	for i := range r.problems {
+		if pr := &r.problems[i]; pr.Path != "" {
+			at := root.find(pr.Path)
+			pr.Line, pr.Offset = at.line, at.offset
+		}
 	}
-	return p, nil
+	return p, append(problems, r.problems...), nil
 }
 
 // resolver finds a package's parts, and what stands in for missing ones.
@@ -310,7 +328,7 @@ func (r *resolver) ignored() {
 	if r.p.standIn == nil {
 		for _, t := range m.Territories {
 			if t.NixosConfig != nil {
-				r.note(t.ID, "nixos_config is ignored: the package's guest tree makes the machine")
+				r.note(t.ID, "nixos_config is ignored: no machine is built with nix here; the package's guest tree makes it")
 			}
 		}
 	}

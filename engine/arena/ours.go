@@ -41,6 +41,14 @@ func (c *checker) ours() {
 			c.fail(at, "%s must be a file inside the package", quote(*a.Script))
 		}
 	}
+	for i, t := range m.Territories {
+		if t.NixosConfig == nil {
+			continue
+		}
+		folder, _, _ := strings.Cut(*t.NixosConfig, "#")
+		c.failIf(!blank(*t.NixosConfig) && folder != "." && !local(folder), fmt.Sprintf("territories[%d].nixos_config", i),
+			"%s: what stands before # must be a folder inside the package", quote(*t.NixosConfig))
+	}
 	c.guest()
 	c.canary()
 	c.exercises()
