@@ -57,6 +57,9 @@ type Seat struct {
 	Dir             string        // for artefacts: the seat's folder in the recording
 	Private         string        // a folder of the seat's outside the recording, for credentials; removed after the heat
 	Drain           time.Duration // after the freeze, for late artefacts
+	// Await returns when the heat's clock, which a pause stops, has gone on by that
+	// long, or with ctx's error; nil for a clock that is never stopped.
+	Await func(ctx context.Context, d time.Duration) error
 	// Room asks whether so many bytes more may be kept in Dir, and takes them; nil
 	// is always.
 	Room func(bytes int) bool
@@ -72,7 +75,7 @@ type Budget struct {
 	MaxCostMicroUSD *uint64       // nil for no limit
 	Turns           uint64        // rounds with a model
 	Tokens          uint64        // input and output together
-	Time            time.Duration // from the player's start
+	Time            time.Duration // from the player's start, by Seat.Await
 }
 
 // Login is how a player gets through its seat's gateway. The user name selects
@@ -191,9 +194,15 @@ func Run(ctx context.Context, p Player, seat Seat, report Report) (Result, error
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if t := seat.Budget.Time; t > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, t, &Reached{"time", fmt.Sprintf("played for the %v that it had", t)})
-		defer stop()
+		timed, stop := context.WithCancel(ctx)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			if seat.await(timed, t) == nil {
+				cancel(&Reached{"time", fmt.Sprintf("played for the %v that it had", t)})
+			}
+		}()
+		defer func() { stop(); <-watched }()
 	}
 	counted := &meter{Report: report, budget: seat.Budget, cancel: cancel}
 	noted := &notebook{Report: counted, began: time.Now()}
@@ -219,6 +228,20 @@ func Run(ctx context.Context, p Player, seat Seat, report Report) (Result, error
 		noted.notes[i].Text = hide.HideText(noted.notes[i].Text)
 	}
 	return r, writeResult(seat.Dir, seat, r, noted.all())
+}
+
+func (s Seat) await(ctx context.Context, d time.Duration) error {
+	if s.Await != nil {
+		return s.Await(ctx, d)
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // notebook keeps a player's notes.

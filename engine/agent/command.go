@@ -384,7 +384,7 @@ func (p *program) wait(ctx context.Context, drain time.Duration) (state *os.Proc
 // end asks the program to end and gives it time for its artefacts.
 func (p *program) end(ctx context.Context, drain time.Duration) {
 	grace := abortGrace
-	if cause := context.Cause(ctx); errors.Is(cause, ErrFrozen) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrFrozen) || outOfTime(ctx) {
 		grace = max(abortGrace, min(drainGrace, drain-drainSpare))
 	}
 	askGroup(p.proc.Pid)

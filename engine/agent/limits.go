@@ -24,14 +24,20 @@ var ErrFrozen = errors.New("the heat is over")
 func CutStatus(ctx context.Context) Status {
 	var limit *Reached
 	switch {
-	case errors.As(context.Cause(ctx), &limit) && limit.Limit != "time":
-		return BudgetExceeded
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+	case outOfTime(ctx):
 		return TimedOut
+	case errors.As(context.Cause(ctx), &limit):
+		return BudgetExceeded
 	case ctx.Err() != nil:
 		return Interrupted
 	}
 	return HarnessError
+}
+
+// outOfTime tells whether ctx ended because the time of the seat, or the player, did.
+func outOfTime(ctx context.Context) bool {
+	var limit *Reached
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.As(context.Cause(ctx), &limit) && limit.Limit == "time"
 }
 
 // exceeded is the first limit that u is over; nil for none. What is unknown

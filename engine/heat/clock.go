@@ -45,6 +45,11 @@ func (s *stopwatch) await(ctx context.Context, ms uint64) error {
 	}
 }
 
+// goOn waits until it has gone on by d, or ctx ends.
+func (s *stopwatch) goOn(ctx context.Context, d time.Duration) error {
+	return s.await(ctx, s.ms()+uint64(d.Milliseconds()))
+}
+
 // tell wakes who awaits; mu is held.
 func (s *stopwatch) tell() {
 	if s.news != nil {

@@ -102,7 +102,7 @@ func (s *seat) play(ctx context.Context, deadline time.Time) agent.Result {
 	}
 	r, err := agent.Run(ctx, s.player, agent.Seat{Territory: s.id(), Agent: a.ID, Model: a.Model, ReasoningEffort: a.ReasoningEffort,
 		Budget: may, Login: login, Brief: filepath.Join(dir, "brief.md"), Deadline: deadline, Movable: true, Dir: dir, Room: s.budget.take, Private: s.dir,
-		Drain: s.heat.cfg.Package.Manifest.Drain(), Terminal: s.gateway.Terminal}, s)
+		Await: s.heat.watch.goOn, Drain: s.heat.cfg.Package.Manifest.Drain(), Terminal: s.gateway.Terminal}, s)
 	s.hostile.saw(inResult, r.Hostile())
 	if err != nil {
 		r.Summary = strings.TrimSpace(r.Summary + "\n" + err.Error())

@@ -381,6 +381,56 @@ func TestPauseIsNotOnTheClock(t *testing.T) {
 	}
 }
 
+// Nor is it of the time that a player has of its own.
+func TestPauseIsNotThePlayersTime(t *testing.T) {
+	const pause = 1500 * time.Millisecond
+	p := own(pkg(t, idle, idle, idle))
+	racing := make(chan struct{})
+	once := sync.OnceFunc(func() { close(racing) })
+	budgets := map[string]agent.Budget{}
+	for _, a := range p.Manifest.Agents {
+		budgets[a.ID] = agent.Budget{Time: time.Second}
+	}
+	h := New(Config{Package: p, Driver: driver(), Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t), Budgets: budgets,
+		Players: registry(func(ctx context.Context, s agent.Seat, r agent.Report) agent.Result {
+			once()
+			<-ctx.Done()
+			return agent.Result{Status: agent.CutStatus(ctx)}
+		})})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		<-racing
+		for _, r := range []control.Ruling{{Action: control.Pause}, {Action: control.Resume}} {
+			r.Reason = "x"
+			if err := h.Rule(t.Context(), "ann", r); err != nil {
+				t.Error(err)
+			}
+			if r.Action == control.Pause {
+				time.Sleep(pause) // it is what is measured
+			}
+		}
+	})
+	res, err := h.Run(t.Context())
+	wg.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := 0
+	rec := open(t, res.Dir)
+	err = rec.Events(0, rec.Len(), func(_ int, e event.Event) bool {
+		if l, ok := e.Body.(event.LimitReached); ok {
+			ends++
+			if l.Limit != "time" || e.ElapsedMS < 950 || e.ElapsedMS > 2500 {
+				t.Errorf("at %d ms of the heat's clock: %+v", e.ElapsedMS, l)
+			}
+		}
+		return true
+	})
+	if err != nil || ends != len(budgets) {
+		t.Errorf("%d players of %d came to their end, %v\n%s", ends, len(budgets), err, logOf(res.Dir))
+	}
+}
+
 // On real machines: a paused guest does not run, and its clock is right again.
 func TestRealPause(t *testing.T) {
 	d := qemutest.Driver(t)
