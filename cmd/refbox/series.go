@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,13 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
+	"refbox/engine/recording"
 	"refbox/engine/season"
 	seasonrun "refbox/engine/season/run"
 	"refbox/engine/season/series"
 	"refbox/engine/text"
+	"refbox/tui"
+	seasons "refbox/tui/season"
 )
 
 func newSeries(a *app) *cobra.Command {
@@ -23,10 +28,10 @@ func newSeries(a *app) *cobra.Command {
 		Short: "Series: an arena's agents rotate through its seats",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError("series takes a command: run, check or figures\ntry: refbox series --help")
+			return usageError("series takes a command: run, show, check or figures\ntry: refbox series --help")
 		},
 	}
-	c.AddCommand(seriesRun(a), seriesCheck(a), figures(a))
+	c.AddCommand(seriesRun(a), seriesShow(a), seriesCheck(a), figures(a))
 	return c
 }
 
@@ -48,14 +53,8 @@ compatibility key is refused.`,
 			if o.output == "" {
 				return usageError("series run needs --output, the series' folder")
 			}
-			engine := &seasonrun.Engine{Version: version}
-			if o.fleet != "" {
-				var err error
-				if engine.Fleet, err = loadFleet(o.fleet); err != nil {
-					return brokenError(err)
-				}
-			}
-			if err := equip(cmd.Context(), a, engine, o); err != nil {
+			engine, err := equippedWith(cmd.Context(), a, o)
+			if err != nil {
 				return err
 			}
 			s, err := seasonrun.Series(cmd.Context(), seasonrun.SeriesConfig{Dir: o.output, Arena: args[0], Rounds: rounds, Engine: engine,
@@ -90,6 +89,19 @@ func printSeries(a *app, s *series.Series) error {
 	}
 	_, err := a.out.Write([]byte(b.String()))
 	return err
+}
+
+// equippedWith is an engine with its machines, and with a fleet when one is named.
+func equippedWith(ctx context.Context, a *app, o runOptions) (*seasonrun.Engine, error) {
+	engine := &seasonrun.Engine{Version: version}
+	if o.fleet != "" {
+		f, err := loadFleet(o.fleet)
+		if err != nil {
+			return nil, brokenError(err)
+		}
+		engine.Fleet = f
+	}
+	return engine, equip(ctx, a, engine, o)
 }
 
 // document reads a series' or benchmark's file, or the one of that name in a folder.
@@ -133,28 +145,53 @@ func seriesCheck(a *app) *cobra.Command {
 		Example: "  refbox series check DIR\n  refbox series check series.json --recordings DIR",
 		Args:    exactArgs(1, "one series"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var s series.Series
-			dir, err := document(args[0], "series.json", &s)
+			t, _, err := openSeries(cmd.Context(), args[0], recordings)
 			if err != nil {
 				return err
 			}
-			runs := map[int]series.Run{}
-			var list []series.Run
-			for i, r := range s.Rounds {
-				for _, d := range places(dir, recordings, r.Output) {
-					if run, err := series.ReadRun(cmd.Context(), d); err == nil {
-						runs[i+1] = run
-						list = append(list, run)
-						break
-					}
-				}
-			}
-			return checked(a, asJSON, text.Line(s.ArenaID), s.Check(runs), list)
+			return checked(a, asJSON, text.Line(t.Series.ArenaID), t)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().StringVar(&recordings, "recordings", "", "a folder with recordings called SERIES-round-NNN")
 	return c
+}
+
+// openSeries reads a series with what there is of its rounds' recordings; where
+// says where each of them is.
+func openSeries(ctx context.Context, path, recordings string) (t seasons.Together, where map[string]string, err error) {
+	var s series.Series
+	dir, err := document(path, "series.json", &s)
+	if err != nil {
+		return t, nil, err
+	}
+	runs := map[int]series.Run{}
+	var list []series.Run
+	where = map[string]string{}
+	for i, r := range s.Rounds {
+		h := seasons.Heat{Name: r.Output}
+		for _, d := range places(dir, recordings, r.Output) {
+			if run, err := series.ReadRun(ctx, d); err == nil {
+				runs[i+1] = run
+				list = append(list, run)
+				h.Run, where[h.Name] = &run, d
+				break
+			}
+		}
+		t.Heats = append(t.Heats, h)
+	}
+	t.Series, t.Checks = &s, s.Check(runs)
+	t.Figures = computed(list)
+	return t, where, nil
+}
+
+// computed are our figures, nil of nothing.
+func computed(runs []series.Run) *series.Figures {
+	if len(runs) == 0 {
+		return nil
+	}
+	f := series.Compute(runs)
+	return &f
 }
 
 // places are where a round's recording may be: in the series' folder, or published
@@ -173,27 +210,22 @@ func places(dir, recordings, output string) []string {
 }
 
 // checked prints checks and our own figures, and turns breaks into an exit code.
-func checked(a *app, asJSON bool, what string, checks []season.Check, runs []series.Run) error {
-	rep := season.Audit{Checks: checks}
-	var f *series.Figures
-	if len(runs) > 0 {
-		figures := series.Compute(runs)
-		f = &figures
-	}
+func checked(a *app, asJSON bool, what string, t seasons.Together) error {
+	rep := season.Audit{Checks: t.Checks}
 	var err error
 	if asJSON {
 		err = writeJSON(a.out, struct {
 			Holds   bool            `json:"holds"`
 			Checks  []season.Check  `json:"checks"`
 			Figures *series.Figures `json:"figures,omitempty"`
-		}{rep.Count(season.Broken) == 0, checks, f})
+		}{rep.Count(season.Broken) == 0, t.Checks, t.Figures})
 	} else {
 		var b strings.Builder
 		fmt.Fprintln(&b, what)
-		printChecks(&b, checks)
-		if f != nil {
+		printChecks(&b, t.Checks)
+		if t.Figures != nil {
 			b.WriteString("\nour figures\n")
-			printFigures(&b, f)
+			printFigures(&b, t.Figures)
 		}
 		_, err = a.out.Write([]byte(b.String()))
 	}
@@ -201,6 +233,87 @@ func checked(a *app, asJSON bool, what string, checks []season.Check, runs []ser
 		return exitError{code: exitBroken}
 	}
 	return err
+}
+
+func seriesShow(a *app) *cobra.Command {
+	var f showFlags
+	c := &cobra.Command{
+		Use:   "show DIR|series.json",
+		Short: "Show a series: standings, rounds, our figures, checks",
+		Long: `Opens the series' screen, and follows it while it runs; enter opens a round's
+recording. Where there is no terminal, and with --plain, it is told in lines.`,
+		Example: "  refbox series show DIR",
+		Args:    exactArgs(1, "one series"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			load := func(ctx context.Context) (seasons.Together, map[string]string, error) {
+				return openSeries(ctx, args[0], f.recordings)
+			}
+			return f.show(cmd, a, args[0], load, func(t seasons.Together) error {
+				if f.asJSON {
+					return writeJSON(a.out, t.Series)
+				}
+				return printSeries(a, t.Series)
+			})
+		},
+	}
+	f.add(c, "a folder with recordings called SERIES-round-NNN")
+	return c
+}
+
+// showFlags are those of a screen of a series or a benchmark.
+type showFlags struct {
+	asJSON, lines bool
+	recordings    string
+}
+
+func (f *showFlags) add(c *cobra.Command, recordings string) {
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	c.Flags().BoolVar(&f.lines, "plain", false, "print lines instead of the screen")
+	c.Flags().StringVar(&f.recordings, "recordings", "", recordings)
+}
+
+// show opens the screen of a document, or tells it.
+func (f *showFlags) show(cmd *cobra.Command, a *app, path string, load func(context.Context) (seasons.Together, map[string]string, error), tell func(seasons.Together) error) error {
+	ctx := cmd.Context()
+	t, where, err := load(ctx)
+	if err != nil {
+		return err
+	}
+	if f.asJSON || f.lines || !canShow(a) {
+		return tell(t)
+	}
+	var mu sync.Mutex // of where: the heats are opened beside the screen
+	folder := path
+	if st, err := os.Stat(path); err == nil && !st.IsDir() {
+		folder = filepath.Dir(path)
+	}
+	s, err := seasons.NewSheet(seasons.TogetherSource{
+		Name:  filepath.Base(folder),
+		Watch: func() []string { return []string{folder} },
+		Load: func() (seasons.Together, error) {
+			t, found, err := load(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				where = found
+			}
+			return t, err
+		},
+		Heat: func(name string) (*recording.Recording, error) {
+			mu.Lock()
+			dir := where[name]
+			mu.Unlock()
+			if dir == "" {
+				return nil, fs.ErrNotExist
+			}
+			return recording.Open(dir)
+		},
+	})
+	if err != nil {
+		return brokenError(err)
+	}
+	choice, err := tui.Show(ctx, screenConfig(a), s, a.in, a.out)
+	return leaveScreen(choice, err)
 }
 
 func figures(a *app) *cobra.Command {

@@ -25,6 +25,9 @@ type SeriesConfig struct {
 
 const seriesFile = "series.json"
 
+// ErrRoundAborted is of a series that stopped at an aborted heat.
+var ErrRoundAborted = errors.New("it was aborted: the series stops here")
+
 // Series runs a series, or goes on with one: finished rounds stay, an interrupted
 // one is set aside and run again. Another arena, number of rounds or key is
 // refused. The document is rewritten after each round.
@@ -132,7 +135,7 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 		}
 		cfg.Report(r+1, "is over")
 		if !run.Finished {
-			return &out, fmt.Errorf("round %d was aborted: the series stops", r+1)
+			return &out, fmt.Errorf("round %d: %w", r+1, ErrRoundAborted)
 		}
 	}
 	return &out, nil
