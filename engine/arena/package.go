@@ -256,6 +256,13 @@ func (p *Package) Hashes() (map[string]string, error) {
 		}
 		sum := sha256.Sum256(data)
 		fmt.Fprintf(h, "%s %s %x\n", s.ID, p.verifiers[s.ID], sum)
+		if path.Ext(p.verifiers[s.ID]) != ".star" { // it may use what lies beside it
+			beside, err := hashTree(p.FS, path.Dir(p.verifiers[s.ID]))
+			if err != nil {
+				return nil, fmt.Errorf("%s: hash what lies beside the verifier of %s: %w", p.File, s.ID, err)
+			}
+			fmt.Fprintf(h, "%s\n", beside)
+		}
 	}
 	if len(p.verifiers) > 0 {
 		out["verifiers"] = hex.EncodeToString(h.Sum(nil))

@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -29,12 +30,14 @@ import (
 type command struct {
 	name string
 	sha  string
-	file []byte
+	// beside are the files of its folder, itself included: it may source others.
+	beside map[string][]byte
 }
 
-func loadCommand(name string, file []byte) *command {
+func loadCommand(name string, file []byte, beside map[string][]byte) *command {
 	sum := sha256.Sum256(file)
-	return &command{name: name, sha: hex.EncodeToString(sum[:]), file: file}
+	beside[path.Base(name)] = file
+	return &command{name: name, sha: hex.EncodeToString(sum[:]), beside: beside}
 }
 
 func (c *command) SHA256() string                              { return c.sha }
@@ -75,10 +78,16 @@ func (c *command) run(ctx context.Context, a *Attempt, dir string) (json.RawMess
 	if err != nil {
 		return nil, "", err
 	}
-	file := filepath.Join(dir, "verifier")
-	if err := os.WriteFile(file, c.file, 0o700); err != nil {
+	own := filepath.Join(dir, "verify")
+	if err := os.Mkdir(own, 0o700); err != nil {
 		return nil, "", failure(Transport, "verifier %s: %v", c.name, err)
 	}
+	for name, data := range c.beside {
+		if err := os.WriteFile(filepath.Join(own, name), data, 0o700); err != nil {
+			return nil, "", failure(Transport, "verifier %s: %v", c.name, err)
+		}
+	}
+	file := filepath.Join(own, path.Base(c.name))
 	out := &head{left: maxBody}
 	for try := 0; ; try++ {
 		cmd := exec.CommandContext(ctx, file)
@@ -110,7 +119,11 @@ func (c *command) run(ctx context.Context, a *Attempt, dir string) (json.RawMess
 	case err != nil:
 		return nil, stderr, failure(Broken, "verifier %s: %v", c.name, err)
 	}
-	f, err := os.Open(filepath.Join(dir, "evidence.json"))
+	left := evidenceFile(a, dir)
+	if info, err := os.Lstat(left); err != nil || !info.Mode().IsRegular() { // a pipe would be waited for
+		return nil, stderr, failure(Broken, "verifier %s exited with 0 but left no evidence", c.name)
+	}
+	f, err := os.Open(left)
 	if err != nil {
 		return nil, stderr, failure(Broken, "verifier %s exited with 0 but left no evidence", c.name)
 	}
@@ -132,8 +145,8 @@ func (c *command) environment(a *Attempt, dir string) ([]string, error) {
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + dir, "LANG=C.UTF-8",
 		"AOE_TERRITORY_ID=" + s.c.Territory, "AOE_HOST=127.0.0.1",
 		"AOE_CREDENTIAL_FILE=" + filepath.Join(dir, "credentials"),
-		"AOE_PREVIOUS_EVIDENCE=" + filepath.Join(dir, "previous.json"),
-		"AOE_EVIDENCE_FILE=" + filepath.Join(dir, "evidence.json"),
+		"AOE_PREVIOUS_EVIDENCE=" + filepath.Join(filepath.Dir(evidenceFile(a, dir)), "previous.json"),
+		"AOE_EVIDENCE_FILE=" + evidenceFile(a, dir),
 		"AOE_SCENARIO_SEED=" + s.c.Secret.Derive("scenario", s.c.Territory).Value}
 	for name, port := range map[string]int{"AOE_SSH_PORT": 22, "AOE_SERVICE_PORT": s.c.ServicePort} {
 		addr, err := s.c.Machines[0].Addr(port)
@@ -150,15 +163,23 @@ func (c *command) environment(a *Attempt, dir string) ([]string, error) {
 	if previous == nil {
 		previous = json.RawMessage("{}")
 	}
-	for name, data := range map[string][]byte{
-		"credentials":   []byte("AOE_SSH_PASSWORD=" + s.c.Password + "\n"),
-		"previous.json": previous,
+	if err := os.MkdirAll(filepath.Dir(evidenceFile(a, dir)), 0o700); err != nil {
+		return nil, failure(Transport, "verifier %s: %v", c.name, err)
+	}
+	for file, data := range map[string][]byte{
+		filepath.Join(dir, "credentials"):                                  []byte("AOE_SSH_PASSWORD=" + s.c.Password + "\n"),
+		filepath.Join(filepath.Dir(evidenceFile(a, dir)), "previous.json"): previous,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
 			return nil, failure(Transport, "verifier %s: %v", c.name, err)
 		}
 	}
 	return env, nil
+}
+
+// evidenceFile lies as in the reference: <dir>/evidence/<territory>/<milestone>.json.
+func evidenceFile(a *Attempt, dir string) string {
+	return filepath.Join(dir, "evidence", a.Seat.c.Territory, a.Milestone+".json")
 }
 
 // head keeps the first bytes of what is written to it.

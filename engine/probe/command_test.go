@@ -17,7 +17,7 @@ func runCommand(t *testing.T, ctx context.Context, r *rig, script string) (strin
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("this host has no bash")
 	}
-	v, err := Load(fstest.MapFS{"verify/v.sh": {Data: []byte("#!/usr/bin/env bash\nset -eu\n" + script), Mode: 0o755}}, "verify/v.sh")
+	v, err := Load(fstest.MapFS{"verify/lib.sh": {Data: []byte("helper() { echo helped; }")}, "secret": {Data: []byte("x")}, "verify/v.sh": {Data: []byte("#!/usr/bin/env bash\nset -eu\n" + script), Mode: 0o755}}, "verify/v.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +39,10 @@ func TestCommandContract(t *testing.T) {
 	_, port, _ := strings.Cut(r.m.addrs[8080], ":")
 	ev, err := runCommand(t, t.Context(), r, `
 source "$AOE_CREDENTIAL_FILE"
+source "$(dirname "$0")/lib.sh"
+[ "$(helper)" = helped ]
+[ ! -e "$(dirname "$0")/../secret" ]
+[ "$(basename "$AOE_EVIDENCE_FILE")" = m.json ]
 echo ignored
 grep -q '"id":"x"' "$AOE_PREVIOUS_EVIDENCE"
 [ -n "$AOE_SCENARIO_SEED" ]
@@ -61,6 +65,7 @@ func TestCommandFailures(t *testing.T) {
 		{"exit 0", Broken, "left no evidence"},
 		{"echo '{' >$AOE_EVIDENCE_FILE", Broken, "is no JSON"},
 		{"head -c 100000 /dev/zero >$AOE_EVIDENCE_FILE", Broken, "is no JSON"},
+		{"mkfifo $AOE_EVIDENCE_FILE", Broken, "left no evidence"},
 		{"kill -9 $$", Broken, "killed"},
 		{"head -c 1000000 /dev/zero >&2; exit 1", Contract, "\u2400"},
 	} {

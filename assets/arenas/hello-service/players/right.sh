@@ -9,6 +9,5 @@ printf '8080\n' >/etc/arena/port
 systemctl enable arena-app.service
 systemctl start arena-app.service
 ---
-# must
 # repeat until 0 every 1s for 30s
 test "$(curl -s --max-time 5 http://127.0.0.1:8080/health)" = ready
