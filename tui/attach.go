@@ -194,7 +194,7 @@ func (h *heat) drawAttached(c canvas.Canvas, area canvas.Rect) bool {
 	if in.W > 82 { // a console has 80 columns: those come first
 		in.X, in.W = in.X+1, in.W-2
 	}
-	h.drawConsole(c.Sub(in), seat, h.attached.machine, 0)
+	h.drawConsole(c.Sub(in), seat, h.reel(seat.ID, h.attached.machine), 0)
 	return true
 }
 

@@ -15,7 +15,8 @@ import (
 	"refbox/tui/topology"
 )
 
-type reelKey struct{ territory, machine string }
+// reelKey is a machine's console, or the recorded session of that path.
+type reelKey struct{ territory, machine, session string }
 
 // A reel keeps a copy of the emulator every so many bytes, so that going back
 // in time costs little, and forgets the oldest copies beyond a bound.
@@ -25,7 +26,7 @@ const (
 	reelChunk     = 256 // frames that are read at a time
 )
 
-// reel plays a recorded console through a terminal emulator to the playhead.
+// reel plays a recorded console or session through a terminal emulator to the playhead.
 type reel struct {
 	cast   *recording.Cast
 	screen *term.Term
@@ -48,11 +49,20 @@ func (h *heat) reel(territory, machine string) *reel {
 	if machine == "" {
 		return nil
 	}
-	key := reelKey{territory, machine}
+	return h.openReel(reelKey{territory: territory, machine: machine})
+}
+
+func (h *heat) openReel(key reelKey) *reel {
 	if r, known := h.reels[key]; known {
 		return r
 	}
-	cast, err := h.rec.Console(territory, machine)
+	var cast *recording.Cast
+	var err error
+	if key.session != "" {
+		cast, err = h.rec.Session(key.session)
+	} else {
+		cast, err = h.rec.Console(key.territory, key.machine)
+	}
 	if err != nil {
 		h.reels[key] = nil // until something happens
 		return nil
@@ -144,11 +154,42 @@ func (r *reel) seek(ms uint64, all bool) {
 	}
 }
 
-// drawConsole draws the newest lines of a console as it was at the playhead, or
-// up lines above them, and returns up as far as there are lines.
-func (h *heat) drawConsole(c canvas.Canvas, seat *world.Seat, machine string, up int) int {
+// look is what may be looked at of a seat beside its ladder: a machine's console, or
+// the recorded terminal of the player's program or of a session.
+type look struct {
+	title string
+	reelKey
+}
+
+// sessionsBack bounds how far back a seat's sessions are looked for.
+const sessionsBack = 500
+
+// looksOf are the consoles of a seat's machines, and of its terminals the newest that
+// began before the playhead: that of the player's own program, and a session's.
+func (h *heat) looksOf(seat *world.Seat) (out []look) {
+	for _, m := range h.machinesOf(seat.ID) {
+		out = append(out, look{"console " + m, reelKey{territory: seat.ID, machine: m}})
+	}
+	for _, channel := range []struct{ is, title string }{{"terminal", "program"}, {"shell", "session"}} {
+		n := seat.Actions.Len()
+		for i := n - 1; i >= max(0, n-sessionsBack); i-- {
+			if a := seat.Actions.At(i); a.Channel == channel.is && a.Session != "" {
+				title := channel.title
+				if a.Command != "" {
+					title += " " + oneCommand(a.Command)
+				}
+				out = append(out, look{title, reelKey{territory: seat.ID, session: a.Session}})
+				break
+			}
+		}
+	}
+	return out
+}
+
+// drawConsole draws the newest lines of a console or session as it was at the
+// playhead, or up lines above them, and returns up as far as there are lines.
+func (h *heat) drawConsole(c canvas.Canvas, seat *world.Seat, r *reel, up int) int {
 	w, _ := c.Size()
-	r := h.reel(seat.ID, machine)
 	if r == nil {
 		c.PutFit(0, 0, w, "no console recorded", canvas.Fg(canvas.Dim))
 		return 0

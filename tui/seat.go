@@ -27,14 +27,14 @@ const (
 // seatScreen is one seat, full size.
 type seatScreen struct {
 	*heat
-	focus   seatPane
-	was     seatPane // the pane on the right that had the focus last
-	zoom    bool
-	rung    int // chosen on the ladder
-	action  int // chosen action plus one; 0 follows the newest
-	up      int // console lines scrolled back
-	end     int // console lines when last drawn
-	machine int
+	focus  seatPane
+	was    seatPane // the pane on the right that had the focus last
+	zoom   bool
+	rung   int // chosen on the ladder
+	action int // chosen action plus one; 0 follows the newest
+	up     int // console lines scrolled back
+	end    int // console lines when last drawn
+	looks  int // which of the seat's screens is looked at
 }
 
 func (s *seatScreen) crumbs() []string {
@@ -109,8 +109,12 @@ func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *
 			break
 		}
 		title, note = "console", consoleNote(seat)
-		if ms := s.machinesOf(seat.ID); len(ms) > 1 {
-			title += " " + s.machineName(seat)
+		if all := s.looksOf(seat); len(all) > 1 {
+			i := s.looks % len(all)
+			title = fmt.Sprintf("%d/%d %s", i+1, len(all), all[i].title)
+			if all[i].session != "" {
+				note = ""
+			}
 		}
 		if s.up > 0 {
 			note = fmt.Sprintf("%d lines back", s.up)
@@ -137,12 +141,12 @@ func (s *seatScreen) hasStory(seat *world.Seat) bool {
 	return s.foreign && len(s.machinesOf(seat.ID)) == 0
 }
 
-// drawScrolled draws the console; lines that come while somebody looks at older
+// drawScrolled draws the screen that is looked at; lines that come while somebody looks at older
 // ones don't move those.
 func (s *seatScreen) drawScrolled(c canvas.Canvas, seat *world.Seat) {
-	machine := s.machineName(seat)
+	r := s.looked(seat)
 	end := 0
-	if r := s.reel(seat.ID, machine); r != nil {
+	if r != nil {
 		r.seek(s.now, s.atHead())
 		end = r.screen.End()
 	}
@@ -153,15 +157,24 @@ func (s *seatScreen) drawScrolled(c canvas.Canvas, seat *world.Seat) {
 	if w, h := c.Size(); w > 20 {
 		c = c.Sub(canvas.Rect{X: 1, W: w - 2, H: h})
 	}
-	s.up = s.drawConsole(c, seat, machine, s.up)
+	s.up = s.drawConsole(c, seat, r, s.up)
 }
 
-func (s *seatScreen) machineName(seat *world.Seat) string {
-	ms := s.machinesOf(seat.ID)
-	if len(ms) == 0 {
-		return ""
+// looked is the screen that is looked at; nil for none.
+func (s *seatScreen) looked(seat *world.Seat) *reel {
+	all := s.looksOf(seat)
+	if len(all) == 0 {
+		return s.reel(seat.ID, "")
 	}
-	return ms[s.machine%len(ms)]
+	return s.openReel(all[s.looks%len(all)].reelKey)
+}
+
+// machineName is the machine whose console is looked at, or the first.
+func (s *seatScreen) machineName(seat *world.Seat) string {
+	if all := s.looksOf(seat); len(all) > 0 && all[s.looks%len(all)].machine != "" {
+		return all[s.looks%len(all)].machine
+	}
+	return s.firstMachine(seat.ID)
 }
 
 // drawRungs lists the milestones, what blocks the next one, and where there is
@@ -268,7 +281,7 @@ func (s *seatScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 		return nil
 	case keymap.Seat:
 		if i := m.seatKey(raw); i >= 0 && i < len(s.world.Seats()) && i != s.seat {
-			s.seat, s.action, s.up, s.machine = i, 0, 0, 0
+			s.seat, s.action, s.up, s.looks = i, 0, 0, 0
 		}
 		return nil
 	case keymap.Down, keymap.Up, keymap.HalfDown, keymap.HalfUp, keymap.PageDown, keymap.PageUp:
@@ -348,8 +361,8 @@ func (s *seatScreen) open(m *model, seat *world.Seat) tea.Cmd {
 			return m.push(newEvidence(s.heat, seat.ID, rungs[s.rung].ID))
 		}
 	case paneConsole:
-		if n := len(s.machinesOf(seat.ID)); n > 1 {
-			s.machine = (s.machine + 1) % n
+		if n := len(s.looksOf(seat)); n > 1 {
+			s.looks = (s.looks + 1) % n
 			s.up = 0
 		}
 	case paneActions:

@@ -106,7 +106,7 @@ func (h *heat) drawSeat(c canvas.Canvas, r canvas.Rect, i, width int, focused bo
 	}
 	if p.console > 0 {
 		in := part(p.console, "console", consoleNote(seat))
-		h.drawConsole(in.Sub(canvas.Rect{X: 1, W: inner.W - 2, H: p.console}), seat, "", 0)
+		h.drawConsole(in.Sub(canvas.Rect{X: 1, W: inner.W - 2, H: p.console}), seat, h.reel(seat.ID, ""), 0)
 	}
 	if p.story > 0 {
 		h.drawStory(part(p.story, "story", ""), seat, "")
@@ -229,7 +229,7 @@ func firstLine(s string) string {
 // channelMark is a shape for how an action reached the guest.
 func channelMark(a world.Action) rune {
 	switch a.Channel {
-	case "shell":
+	case "shell", "terminal":
 		return '▸'
 	case "sftp":
 		return '⇅'
