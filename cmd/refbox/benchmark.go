@@ -189,6 +189,7 @@ func openBenchmark(ctx context.Context, path, recordings string) (t seasons.Toge
 		arenas = nil // a part cannot make the sums of the whole
 	}
 	t.Benchmark, t.Checks, t.Figures = &b, b.Check(arenas), computed(all)
+	t.Checks = append(t.Checks, tellings(ctx, t.Heats, where)...)
 	return t, where, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"refbox/engine/season"
 	seasonrun "refbox/engine/season/run"
 	"refbox/engine/season/series"
+	"refbox/engine/season/telling"
 	"refbox/engine/text"
 	"refbox/tui"
 	seasons "refbox/tui/season"
@@ -182,7 +183,35 @@ func openSeries(ctx context.Context, path, recordings string) (t seasons.Togethe
 	}
 	t.Series, t.Checks = &s, s.Check(runs)
 	t.Figures = computed(list)
+	t.Checks = append(t.Checks, tellings(ctx, t.Heats, where)...)
 	return t, where, nil
+}
+
+// tellings are what the agents of the heats tell is worth, what holds left out.
+func tellings(ctx context.Context, heats []seasons.Heat, where map[string]string) []season.Check {
+	var out season.Checks
+	for _, h := range heats {
+		dir := where[h.Name]
+		if dir == "" {
+			continue
+		}
+		rec, err := recording.Open(dir)
+		if err != nil {
+			continue // it was read a moment ago; what is wrong with it is refbox verify's
+		}
+		checks, err := telling.Check(ctx, rec)
+		rec.Close()
+		if err != nil {
+			out.Add(season.Check{Code: "T1", Verdict: season.Unchecked, Where: h.Name, Text: "what its agents tell", Missing: "transcripts that can be read: " + text.Line(err.Error())})
+		}
+		for _, c := range checks {
+			if c.Verdict != season.Holds {
+				c.Where = h.Name + ", " + c.Where
+				out.Add(c)
+			}
+		}
+	}
+	return out
 }
 
 // computed are our figures, nil of nothing.

@@ -21,7 +21,7 @@ const (
 )
 
 // Check is one line of an audit. Codes are those of the seasons reference,
-// section 8; F is the document's form, J the journals of attempts, R the heats'
+// section 8 (engine/season/telling has T1 to T3); F is the document's form, J the journals of attempts, R the heats'
 // recordings.
 type Check struct {
 	Code    string  `json:"code"`
@@ -118,6 +118,7 @@ type Attempt struct {
 	Key     string // compatibility key
 	Seed    string // of the heat's secret values, hex; "" when it was not revealed
 	Broken  string // what breaks the recording itself; "" for nothing
+	Told    Checks // of what its agents tell, each Where an agent
 }
 
 // auditor gathers the checks.
@@ -226,7 +227,7 @@ func (docs Documents) Check(src Sources) *Audit {
 
 // codeOrder keeps the order of the reference's table.
 func codeOrder(code string) string {
-	for i, p := range []string{"F", "D", "W", "J", "R", "P", "S"} {
+	for i, p := range []string{"F", "D", "W", "J", "R", "P", "S", "T"} {
 		if strings.HasPrefix(code, p) {
 			return fmt.Sprint(i, code)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -45,6 +46,7 @@ func (a *auditor) evidence() {
 				}
 				recorded++
 				a.recorded(where, i, h, seats, got, n+1 == h.Attempts)
+				a.told(where, got.Told)
 				if a.named && got.Seed != "" && w.VariationSeed != nil {
 					if HeatSeedFits(*w.VariationSeed, digest, r.Round, h.Heat, n+1, got.Seed) {
 						seeds++
@@ -77,6 +79,17 @@ func (a *auditor) evidence() {
 		a.missing("W8", "whether the heats' secret values come from the variation seed", map[bool]string{true: "the heats' recordings", false: "the revealed variation seed"}[w.VariationSeed != nil])
 	case !a.named && a.docs.Draw == nil:
 		a.missing("W8", "whether any verifier read the variation seed", "draw.json and the arenas' verifiers")
+	}
+}
+
+// told is T1 to T3, of one attempt: what holds is told once for all.
+func (a *auditor) told(where string, checks Checks) {
+	for _, c := range checks {
+		if c.Verdict == Holds && slices.ContainsFunc(a.out.Checks, func(x Check) bool { return x.Code == c.Code && x.Verdict == Holds }) {
+			continue
+		}
+		c.Where = where + ", " + c.Where
+		a.out.Checks.Add(c)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"refbox/engine/recording"
 	"refbox/engine/season"
+	"refbox/engine/season/telling"
 	"refbox/engine/text"
 	"refbox/engine/world"
 )
@@ -156,6 +157,7 @@ func Attempts(ctx context.Context, dir string) func(output string) (season.Attem
 				break
 			}
 		}
-		return a, nil
+		a.Told, err = telling.Check(ctx, rec)
+		return a, err
 	}
 }
