@@ -50,6 +50,9 @@ func (d *fakeDesk) Note(_ context.Context, author, text string) error {
 }
 
 func (d *fakeDesk) Rule(_ context.Context, author string, r control.Ruling) error {
+	if r.Fault.Kind != "" {
+		return d.note("%s %s: %s %s %s %s%s %v: %s", r.Action, author, r.Territory, r.Fault.Kind, r.Fault.Target(), r.Target, r.Fault.Params(), r.By, r.Reason)
+	}
 	return d.note("%s %s: %s/%s %v: %s", r.Action, author, r.Territory, r.Milestone, r.By, r.Reason)
 }
 

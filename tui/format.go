@@ -37,6 +37,8 @@ func rungSign(s world.RungState) view.Sign {
 		return view.NewSign('✗', "failing", canvas.Bad)
 	case world.RungRevoked:
 		return view.NewSign('↶', "revoked", canvas.Bad)
+	case world.RungVoid:
+		return view.NewSign('⊘', "void", canvas.Warn)
 	case world.RungPending:
 		return view.NewSign('○', "pending", canvas.Text)
 	}

@@ -110,7 +110,7 @@ func (s *helpScreen) drawLegend(c canvas.Canvas) int {
 	c.Put(1, 0, "Signs", canvas.Fg(canvas.Title).With(canvas.Bold))
 	y := 1
 	x := 2
-	for _, st := range []world.RungState{world.RungPassed, world.RungVerifying, world.RungFailing, world.RungRevoked, world.RungPending, world.RungLocked} {
+	for _, st := range []world.RungState{world.RungPassed, world.RungVerifying, world.RungFailing, world.RungRevoked, world.RungVoid, world.RungPending, world.RungLocked} {
 		m := rungSign(st)
 		if x+len(m.Word)+4 > w {
 			x, y = 2, y+1
@@ -133,6 +133,7 @@ func (s *helpScreen) drawLegend(c canvas.Canvas) int {
 		{'┄', canvas.Fg(canvas.Bad), "a run of equal failures"},
 		{'⚔', canvas.Fg(canvas.Warn), "the referee attacked a claim"},
 		{'↶', canvas.Fg(canvas.Bad), "a milestone was revoked"},
+		{faultShade, canvas.Fg(canvas.Warn), "a fault was on the seat   ↯ one that did not bite"},
 		{noteSign, canvas.Fg(canvas.Accent), "an operator's note"},
 		{rulingSign, canvas.Fg(canvas.Warn), "a referee's ruling"},
 		{signAcknowledged, canvas.Fg(canvas.Ok), "writes of the referee's client acknowledged"},

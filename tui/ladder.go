@@ -174,6 +174,10 @@ func (h *heat) blocker(seat *world.Seat) (line, note string, st canvas.Style) {
 			at = seat.Durable.At
 		}
 		return "durable", view.Clock(at), canvas.Fg(canvas.Ok)
+	case len(seat.ActiveFaults()) > 0 && !over:
+		on := seat.ActiveFaults()
+		f := on[len(on)-1]
+		return fmt.Sprintf("%c fault %s on %s, %s, by %s", faultSign, f.Fault, f.Target, f.State, f.Author), view.Span(h.now - min(h.now, f.InjectedMS)), faultStyle(f)
 	case len(attacks) > 0 && !over:
 		a := attacks[len(attacks)-1]
 		return "attack: " + a.Attack, view.Span(h.now - min(h.now, a.StartMS)), canvas.Fg(canvas.Warn)

@@ -110,6 +110,7 @@ func (h *heat) drawLane(c canvas.Canvas, s *world.Seat, end uint64) {
 			c.HLine(from, 0, to-from+1, '┄', canvas.Fg(canvas.Bad))
 		}
 	}
+	h.drawFaults(c, s, end)
 	for _, a := range s.Attacks.All() {
 		if a.Done {
 			c.Set(column(a.EndMS, end, w), 0, '⚔', canvas.Fg(canvas.Warn))

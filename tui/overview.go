@@ -183,7 +183,7 @@ func (o *overview) hints() []keymap.Action {
 		hints = append([]keymap.Action{keymap.Sit}, hints...)
 	}
 	if o.desk.Desk != nil {
-		hints = append(hints, keymap.Desk, keymap.Console, keymap.Note)
+		hints = append(hints, keymap.Desk, keymap.Fault, keymap.Console, keymap.Note)
 	}
 	return append(hints, keymap.Slower, keymap.Faster, keymap.End, keymap.Leave)
 }
@@ -233,6 +233,8 @@ func (h *heat) act(m *model, a keymap.Action) tea.Cmd {
 		return h.askToEnd(m)
 	case keymap.Desk:
 		return h.openDesk(m)
+	case keymap.Fault:
+		return h.openFaults(m)
 	case keymap.Copy:
 		if seat != nil {
 			return m.copyText(h.explain(seat.ID).Headline)

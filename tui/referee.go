@@ -81,6 +81,10 @@ func (s *deskScreen) lacks(d control.Description) string {
 		if len(s.rungs(d.Action)) == 0 {
 			return "nothing of " + seat.ID + " is revoked"
 		}
+	case control.ClearFault:
+		if len(seat.ActiveFaults()) == 0 {
+			return "no fault is on " + seat.ID
+		}
 	case control.Void:
 		if w.Voided != nil {
 			return "the heat is voided"
@@ -214,9 +218,9 @@ func (s *deskScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 			s.seat = i
 		}
 	case keymap.NextPane, keymap.Right:
-		s.turn(1)
+		s.turnSeat(1)
 	case keymap.PrevPane, keymap.Left:
-		s.turn(-1)
+		s.turnSeat(-1)
 	case keymap.Open:
 		return s.choose(m)
 	case keymap.Desk:
@@ -230,18 +234,15 @@ func (s *deskScreen) key(m *model, a keymap.Action, raw tea.KeyMsg) tea.Cmd {
 	return nil
 }
 
-func (s *deskScreen) turn(by int) {
-	if n := len(s.world.Seats()); n > 0 {
-		s.seat = (s.seat + by + n) % n
-	}
-}
-
 // choose goes on with the chosen action: to what it needs, then to its reason.
 func (s *deskScreen) choose(m *model) tea.Cmd {
 	d := control.Actions()[s.chosen]
 	if why := s.lacks(d); why != "" && s.atHead() {
 		m.say(d.Short + ": " + why)
 		return nil
+	}
+	if d.Fault {
+		return s.openFaults(m)
 	}
 	r := control.Ruling{Action: d.Action}
 	if d.Seat {

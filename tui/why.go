@@ -38,6 +38,8 @@ func whyMark(k why.Kind) (rune, canvas.Style) {
 		return '↶', canvas.Fg(canvas.Bad)
 	case why.Attack:
 		return '⚔', canvas.Fg(canvas.Warn)
+	case why.Fault:
+		return faultSign, canvas.Fg(canvas.Warn)
 	case why.Ruling:
 		return rulingSign, canvas.Fg(canvas.Warn)
 	case why.Note:

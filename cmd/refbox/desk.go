@@ -19,22 +19,27 @@ import (
 
 func newDesk(a *app) *cobra.Command {
 	var reason string
+	var lasts time.Duration
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "desk DIR [ACTION [SEAT [MILESTONE]]]",
+		Use:   "desk DIR [ACTION [WHAT IT NEEDS]]",
 		Short: "Referee a heat that another process runs",
 		Long: `Acts on a running heat as its referee. Every action is an event in the heat's log,
 with its author and its reason, and is seen in replay and in refbox why; nothing is
 ever deleted. An action that no longer applies, since another referee was quicker,
-says so and changes nothing. Without an action it says how the heat stands.
+says so and changes nothing. Without an action it says how the heat stands. A fault of
+which only the kind is given is explained, and not injected.
 
 Actions:
 ` + deskActions(),
 		Example: "  refbox desk ./heat pause --reason \"the arena's clock is wrong\"\n" +
 			"  refbox desk ./heat extend 5m --reason \"the pause took long\"\n" +
-			"  refbox desk ./heat revoke failover-two reads-restored --reason \"read from a cache\"",
+			"  refbox desk ./heat revoke failover-two reads-restored --reason \"read from a cache\"\n" +
+			"  refbox desk ./heat fault power-cut\n" +
+			"  refbox desk ./heat fault service-stop failover-one host unit=failover-proxy.service --for 20s --reason drill\n" +
+			"  refbox desk ./heat clear service-stop failover-one --reason \"long enough\"",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 4 {
+			if len(args) < 1 || len(args) > 12 {
 				return usageError("%s takes a heat's folder, and perhaps an action with what it needs\ntry: %s --help", cmd.CommandPath(), cmd.CommandPath())
 			}
 			return nil
@@ -43,14 +48,19 @@ Actions:
 			if len(args) == 1 {
 				return deskState(cmd.Context(), a, args[0], asJSON)
 			}
-			r, err := rulingOf(args[1:], reason)
+			r, err := rulingOf(args[1:], reason, lasts)
 			if err != nil {
 				return usageError("%w\ntry: %s --help", err, cmd.CommandPath())
+			}
+			if r.Action == control.InjectFault && r.Territory == "" {
+				tellFault(a, r.Fault)
+				return nil
 			}
 			return rule(cmd.Context(), a, args[0], r, asJSON)
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why: it goes into the log; the text of a note")
+	c.Flags().DurationVar(&lasts, "for", 0, "how long a fault lasts; without it until it is cleared")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -58,6 +68,12 @@ Actions:
 // usageOf is an action with what it needs.
 func usageOf(d control.Description) string {
 	s := string(d.Action)
+	switch d.Action {
+	case control.InjectFault:
+		return s + " KIND SEAT MACHINE [NAME=VALUE …]"
+	case control.ClearFault:
+		return s + " KIND SEAT [TARGET]"
+	}
 	if d.Seat {
 		s += " SEAT"
 	}
@@ -73,14 +89,18 @@ func usageOf(d control.Description) string {
 func deskActions() string {
 	var b strings.Builder
 	for _, d := range control.Actions() {
-		lines := text.Wrap(d.Does, 56)
-		fmt.Fprintf(&b, "  %-24s %s\n", usageOf(d), strings.Join(lines, "\n"+strings.Repeat(" ", 27)))
+		indent := "\n" + strings.Repeat(" ", 27)
+		usage := fmt.Sprintf("  %-24s ", usageOf(d))
+		if len(usage) > 27 {
+			usage += indent
+		}
+		fmt.Fprintf(&b, "%s%s\n", usage, strings.Join(text.Wrap(d.Does, 56), indent))
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // rulingOf is what the words of a command line rule.
-func rulingOf(args []string, reason string) (control.Ruling, error) {
+func rulingOf(args []string, reason string, lasts time.Duration) (control.Ruling, error) {
 	r := control.Ruling{Action: control.Action(args[0]), Reason: reason}
 	d, ok := control.Describe(r.Action)
 	if !ok {
@@ -89,6 +109,12 @@ func rulingOf(args []string, reason string) (control.Ruling, error) {
 			names = append(names, string(d.Action))
 		}
 		return r, fmt.Errorf("unknown action %q: there are %s", args[0], strings.Join(names, ", "))
+	}
+	if d.Fault {
+		return faultOf(r, args[1:], lasts)
+	}
+	if lasts != 0 {
+		return r, errors.New("--for is for a fault")
 	}
 	var into []*string
 	if d.Seat {
@@ -122,6 +148,7 @@ type ruled struct {
 	Action    control.Action `json:"action"`
 	Territory string         `json:"territory,omitempty"`
 	Milestone string         `json:"milestone,omitempty"`
+	Fault     *control.Fault `json:"fault,omitempty"`
 	Author    string         `json:"author"`
 	Reason    string         `json:"reason"`
 	Done      bool           `json:"done"`
@@ -137,7 +164,14 @@ func rule(ctx context.Context, a *app, dir string, r control.Ruling, asJSON bool
 		err = noDesk(ctx, dir)
 	}
 	if err == nil {
+		if r.Action == control.InjectFault && !asJSON {
+			tellFault(a, r.Fault)
+		}
 		told := time.AfterFunc(waitTold, func() {
+			if r.Fault.Kind != "" {
+				fmt.Fprintln(a.err, "waiting for the checks under way to end, and for the witness …")
+				return
+			}
 			fmt.Fprintln(a.err, "waiting for the checks under way to end …")
 		})
 		err = control.Do(ctx, desk, author(), r)
@@ -147,6 +181,9 @@ func rule(ctx context.Context, a *app, dir string, r control.Ruling, asJSON bool
 		return ctx.Err()
 	}
 	out := ruled{Action: r.Action, Territory: r.Territory, Milestone: r.Milestone, Author: author(), Reason: r.Reason, Done: err == nil}
+	if r.Fault.Kind != "" {
+		out.Fault = &r.Fault
+	}
 	switch {
 	case err != nil && asJSON:
 		out.Error = err.Error()
@@ -158,6 +195,10 @@ func rule(ctx context.Context, a *app, dir string, r control.Ruling, asJSON bool
 		return brokenError(err)
 	case asJSON:
 		return writeJSON(a.out, out)
+	}
+	if r.Fault.Kind != "" {
+		_, err = fmt.Fprintf(a.out, "done: %s\n", faultDone(ctx, dir, r))
+		return err
 	}
 	what := strings.Join(slices.DeleteFunc([]string{string(r.Action), r.Territory, r.Milestone}, func(s string) bool { return s == "" }), " ")
 	_, err = fmt.Fprintf(a.out, "done: %s\n", text.Line(what))
@@ -186,6 +227,7 @@ type deskStanding struct {
 	ExtendedMS uint64       `json:"extended_ms"`
 	PausedMS   uint64       `json:"paused_ms"`
 	Voided     bool         `json:"voided"`
+	Faults     []faultLine  `json:"faults"`
 	Rulings    []rulingLine `json:"rulings"`
 	Notes      []noteLine   `json:"notes"`
 }
@@ -238,6 +280,9 @@ func deskState(ctx context.Context, a *app, dir string, asJSON bool) error {
 	if s.ExtendedMS > 0 {
 		fmt.Fprintf(a.out, "the limit was put off by %v\n", time.Duration(s.ExtendedMS)*time.Millisecond)
 	}
+	for _, f := range s.Faults {
+		fmt.Fprintf(a.out, "  %s  %s on %s: %s\n", playback.Format(f.InjectedMS), f.Author, f.Territory, text.Line(f.Words))
+	}
 	for _, r := range s.Rulings {
 		about := strings.TrimSpace(strings.ReplaceAll(r.Ruling, "_", " ") + " " + strings.TrimSpace(r.Territory+" "+r.Milestone))
 		fmt.Fprintf(a.out, "  %s  %s ruled %s: %s\n", playback.Format(r.MS), r.Author, about, r.Reason)
@@ -251,7 +296,7 @@ func deskState(ctx context.Context, a *app, dir string, asJSON bool) error {
 func deskStandingOf(rec *recording.Recording) deskStanding {
 	w := rec.World(rec.Len())
 	s := deskStanding{State: w.MatchState, ElapsedMS: w.ElapsedMS, ExtendedMS: w.ExtendedMS, PausedMS: w.PausedMS, Voided: w.Voided != nil,
-		Rulings: []rulingLine{}, Notes: []noteLine{}}
+		Faults: faultLines(rec), Rulings: []rulingLine{}, Notes: []noteLine{}}
 	if m := rec.Manifest(); m != nil {
 		limit := uint64(m.Duration().Milliseconds()) + w.ExtendedMS
 		s.LimitMS = &limit

@@ -55,7 +55,29 @@ func TestDeskFromOtherTerminals(t *testing.T) {
 		t.Errorf("%v: %s", err, p.output)
 	}
 	desk("restore", "failover-three", "--reason", "it is back").says(0)
+	tells := func(p *process, words ...string) {
+		t.Helper()
+		p.says(0)
+		for _, w := range words {
+			if !strings.Contains(p.output.String(), w) {
+				t.Errorf("%v does not tell %q:\n%s", p.cmd.Args[1:], w, p.output)
+			}
+		}
+	}
+	desk("fault", "freeze", "failover-two", "host", "--reason", "x").says(1, "the heat is paused")
 	desk("resume", "--reason", "go on").says(0)
+	// A fault is explained before it is injected, and undone from the same place.
+	tells(desk("fault", "power-cut"), "cuts the power", "the SSH port refuses", "powers it on again")
+	desk("fault", "earthquake").says(2, "there are process-kill")
+	desk("fault", "freeze", "failover-two").says(2, "fault KIND SEAT MACHINE")
+	desk("fault", "freeze", "failover-two", "host").says(2, "needs a reason")
+	desk("fault", "service-stop", "failover-two", "host", "units=x", "--reason", "x").says(2, "takes unit=… [port=…]")
+	desk("fault", "freeze", "failover-two", "mars", "--reason", "x").says(1, "no machine")
+	tells(desk("fault", "freeze", "failover-two", "host", "--reason", "drill"), "is silent for 3 s", "done: failover-two: freeze on host bit")
+	tells(desk(), "freeze on host bit", "it is still there")
+	desk("clear", "freeze", "failover-one", "--reason", "x").says(1, "no fault is on failover-one")
+	tells(desk("clear", "freeze", "failover-two", "--reason", "long enough"), "cleared", "long enough")
+	tells(desk("fault", "service-stop", "failover-two", "host", "unit=failover-proxy.service", "port=8080", "--for", "100ms", "--reason", "drill", "--json"), `"kind": "service-stop"`)
 	desk("note", "--reason", "seat three guesses").says(0)
 	desk("void", "--reason", "the arena is broken").says(0)
 	heat.wait(30 * time.Second)

@@ -98,8 +98,15 @@ type Ruling struct {
 // Fault is a fault as package vm/fault has it.
 type Fault = fault.Fault
 
+// FaultKind is a kind of fault.
+type FaultKind = fault.Kind
+
 // FaultKinds are the kinds of faults, in the order in which they are offered.
-func FaultKinds() []fault.Kind { return fault.Kinds() }
+func FaultKinds() []FaultKind { return fault.Kinds() }
+
+// FaultParams are the names of a kind's parameters, as in a Fault's JSON, those that it
+// needs and those that it may have.
+func FaultParams(k FaultKind) (must, may []string) { return fault.ParamsOf(k) }
 
 // MaxExtension is the most by which one ruling puts the limit off.
 const MaxExtension = 24 * time.Hour

@@ -108,6 +108,8 @@ func asciiGlyph(r rune) (byte, bool) {
 		return '"', true
 	case '⚠', '⚔':
 		return '!', true
+	case '↯':
+		return 'z', true
 	case '⊘', '⌀':
 		return '0', true
 	case '≤':

@@ -63,6 +63,7 @@ const (
 	Note       Action = "note"
 	EndHeat    Action = "end-heat"
 	Desk       Action = "desk"
+	Fault      Action = "fault"
 	Explain    Action = "explain"
 	WhatIf     Action = "what-if"
 	Posture    Action = "posture"
@@ -189,6 +190,7 @@ func defaults() []Binding {
 		{Detach, Act, []string{"ctrl+]", "ctrl+5"}, "detach", "leave the console, or your seat's terminal; back to it"},
 		{Sit, Act, []string{"S"}, "take a seat", "take a seat: race the chosen arena yourself; in a heat, your seat"},
 		{Note, Act, []string{"a"}, "note", "add a note to the heat"},
+		{Fault, Act, []string{"f"}, "fault", "hurt a machine of the seat, or clear what hurts it"},
 		{Desk, Act, []string{"r"}, "desk", "the referee's desk: pause, rule, void"},
 		{EndHeat, Act, []string{"X"}, "end heat", "end a live heat"},
 

@@ -88,10 +88,11 @@ const (
 	Verifying
 	Healthy
 	Failed
+	Hurt // by a fault of the referee's, whatever is known of it otherwise
 )
 
-// States returns the five states in the legend's order.
-func States() []State { return []State{Unknown, Pending, Verifying, Healthy, Failed} }
+// States returns the states in the legend's order.
+func States() []State { return []State{Unknown, Pending, Verifying, Healthy, Failed, Hurt} }
 
 // Glyph returns the state's one-cell sign, a space for None.
 func (s State) Glyph() rune {
@@ -106,6 +107,8 @@ func (s State) Glyph() rune {
 		return '✓'
 	case Failed:
 		return '✗'
+	case Hurt:
+		return '↯'
 	}
 	return ' '
 }
@@ -123,6 +126,8 @@ func (s State) String() string {
 		return "healthy"
 	case Failed:
 		return "failed"
+	case Hurt:
+		return "fault"
 	}
 	return ""
 }
@@ -130,7 +135,7 @@ func (s State) String() string {
 // Style returns the colours of the state's glyph and word.
 func (s State) Style() canvas.Style {
 	switch s {
-	case Verifying:
+	case Verifying, Hurt:
 		return canvas.Fg(canvas.Warn).With(canvas.Bold)
 	case Healthy:
 		return canvas.Fg(canvas.Ok).With(canvas.Bold)
