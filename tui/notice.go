@@ -1,6 +1,10 @@
 package tui
 
-import "time"
+import (
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+)
 
 // say shows a sentence in the footer until the next key, or until it has stood
 // there long enough to be read.
@@ -23,4 +27,15 @@ func (m *model) unsay() {
 	if m.notice != "" && (over || m.cfg.Clock().Sub(m.saidAt) >= noticeTime) {
 		m.notice, m.dirty = "", true
 	}
+}
+
+// later says what is to be said of the heat that the program shows, once it has
+// ended.
+func (m *model) later() tea.Cmd {
+	o, ok := m.screens[0].(*overview)
+	if !ok || o.desk.Later == nil {
+		return nil
+	}
+	ctx := m.ctx
+	return safe(func() tea.Msg { return doneMsg{notice: o.desk.Later(ctx)} })
 }

@@ -48,6 +48,7 @@ type Desk struct {
 	// Plays is the territory that this person plays, "" for none: its screen is the
 	// first that is shown.
 	Plays string
+	Later func(context.Context) string // waits for what is to be said once the heat has ended; nil for nothing
 }
 
 // Watch shows one heat until it is left.
@@ -219,7 +220,7 @@ func (m *model) Init() tea.Cmd {
 		load = l.load()
 	}
 	end := safe(func() tea.Msg { <-m.ctx.Done(); return endMsg{} })
-	return tea.Batch(tea.SetWindowTitle("refbox"), load, end, m.begin(), m.watch(), m.tick())
+	return tea.Batch(tea.SetWindowTitle("refbox"), load, end, m.begin(), m.watch(), m.tick(), m.later())
 }
 
 // top is the screen that is shown.

@@ -50,6 +50,7 @@ func library(ctx context.Context) (tui.Library, error) {
 		return lib, err
 	}
 	lib.Screens = append(seasonEntries(ctx, filepath.Join(filepath.Dir(dir), "seasons")), registerEntries(filepath.Join(filepath.Dir(dir), "registers"))...)
+	lib.Screens = append(lib.Screens, ledgerEntries(filepath.Join(filepath.Dir(dir), "ledgers"))...)
 	lib.Shelves = []tui.Shelf{folderShelf(dir), embeddedShelf{}}
 	return lib, nil
 }

@@ -195,6 +195,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 		if len(persons) > 0 {
 			desk.Plays = persons[0]
 		}
+		desk.Later = func(ctx context.Context) string { return offerNotice(ctx, dir, ended) }
 		choice, err := tui.Watch(ctx, screenConfig(a), rec, desk, a.in, a.out)
 		switch {
 		case choice.Interrupted || ctx.Err() != nil:
@@ -316,6 +317,7 @@ func heatEnd(ctx context.Context, a *app, dir string, res heat.Result, err error
 	if rec, oerr := recording.Open(dir); oerr == nil {
 		rec.Load(context.WithoutCancel(ctx)) //nolint:errcheck // what could be read is summed up
 		printSummary(a, rec)
+		printOffered(context.WithoutCancel(ctx), a, rec)
 		rec.Close()
 	}
 	if err == nil && (res.Aborted || res.Voided) {

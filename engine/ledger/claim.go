@@ -108,8 +108,8 @@ func (l *Ledger) tempt(c *Claim, kinds ...string) {
 	lines := l.prohibited()
 	used := map[string]bool{}
 	for _, f := range l.Policy.Inferences {
-		if slices.ContainsFunc(f.Scenarios, func(s string) bool { return slices.Contains(kinds, s) }) {
-			of := slices.ContainsFunc(lines, func(p string) bool { return plain(p) == plain(f.Needs) })
+		of := slices.ContainsFunc(lines, func(p string) bool { return plain(p) == plain(f.Needs) })
+		if (of || f.Own) && slices.ContainsFunc(f.Scenarios, func(s string) bool { return slices.Contains(kinds, s) }) {
 			used[plain(f.Needs)] = true
 			c.Prohibited = append(c.Prohibited, Temptation{f.Conclusion, f.Needs, of})
 		}
@@ -147,13 +147,15 @@ func (l *Ledger) prohibited() []string {
 // too: "observed".
 func (l *Ledger) Guard(c Claim, says string) error {
 	said := plain(says)
-	for _, p := range l.prohibited() {
-		if plain(p) == said {
-			return refuse(Prohibited, "%q is prohibited by the model, whatever is observed", p)
-		}
+	lines := l.prohibited()
+	of := func(s string) bool {
+		return slices.ContainsFunc(lines, func(p string) bool { return plain(p) == plain(s) })
+	}
+	if of(says) {
+		return refuse(Prohibited, "%q is prohibited by the model, whatever is observed", text.Line(says))
 	}
 	for _, f := range l.Policy.Inferences {
-		if plain(f.Needs) == said || plain(f.Conclusion) == said {
+		if (f.Own || of(f.Needs)) && (plain(f.Needs) == said || plain(f.Conclusion) == said) {
 			return refuse(Prohibited, "%q would need the prohibited inference %q", text.Line(says), f.Needs)
 		}
 	}

@@ -25,7 +25,7 @@ type Settings struct {
 // Picture is everything that follows from a ledger.
 type Picture struct {
 	Rows   []Row    `json:"scenarios"` // in the model's order
-	Arenas []string `json:"arenas"`    // in use, then those that only evidence names
+	Arenas []string `json:"arenas"`    // in use that declare one of them, then those that evidence names
 	// Observed of Injectable scenarios are; those that were accepted or that
 	// somebody owns are counted apart, too.
 	Observed   int `json:"observed"`
@@ -73,7 +73,9 @@ func (l *Ledger) Derive(set Settings) *Picture {
 	}
 	items := l.items(set, p)
 	for _, a := range set.Arenas {
-		p.Arenas = append(p.Arenas, a.ID)
+		if slices.ContainsFunc(a.Exercises, func(x arena.Exercise) bool { return l.Model.Scenario(x.Scenario) != nil }) {
+			p.Arenas = append(p.Arenas, a.ID)
+		}
 	}
 	for _, it := range items {
 		if !slices.Contains(p.Arenas, it.Kept.Arena) {
@@ -230,6 +232,15 @@ func (l *Ledger) fold(f *folding, scenario string, items []Item) (passed int) {
 		}
 	}
 	return passed
+}
+
+// Permits says whether a decision may be made now: a *Refusal when it may not.
+func (l *Ledger) Permits(set Settings, d *Decision) error {
+	if err := d.Check(l.Model, set.Today); err != nil {
+		return err
+	}
+	to, _ := d.Kind.to()
+	return Move(l.Derive(set).Row(d.Scenario).State, to, ByDecision)
 }
 
 func (f *folding) decide(d *Decision, day string, line int) {

@@ -305,6 +305,21 @@ func (l *Ledger) Adopt(now time.Time, modelFile, policyFile string) Entry {
 		Prohibited: l.Model.Prohibited, Policy: policyFile, PolicySHA256: l.Policy.SHA256()}}
 }
 
+// News are the offers of a heat that the ledger does not hold yet, of the target that
+// they are of, as entries.
+func (l *Ledger) News(j Judged) []Entry {
+	var out []Entry
+	for i := range j.Offers {
+		o := &j.Offers[i]
+		if !slices.ContainsFunc(l.Entries, func(e Entry) bool {
+			return e.Kept != nil && e.Kept.ID == o.Evidence.ID && e.Kept.Target.Digest == o.Evidence.Target.Digest && e.Kept.Fix == o.Evidence.Fix
+		}) {
+			out = append(out, Entry{Kept: o.Kept()})
+		}
+	}
+	return out
+}
+
 // Append writes entries at the end of a ledger's log, each a whole line on the
 // disk, or nothing. The log must be what l was read from: another that appended
 // meanwhile is an error. A changed model or policy is adopted first; one that

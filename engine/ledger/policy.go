@@ -56,6 +56,9 @@ type Inference struct {
 	Scenarios  []string `toml:"scenarios" json:"scenarios"`
 	Conclusion string   `toml:"conclusion" json:"conclusion"`
 	Needs      string   `toml:"needs" json:"needs"`
+	// Own: the policy prohibits it, whatever the model says; else it counts with
+	// models that have the line.
+	Own bool `toml:"own" json:"own,omitempty"`
 }
 
 const maxPolicy = 1 << 20
