@@ -12,6 +12,7 @@ import (
 	"refbox/engine/world"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
+	"refbox/tui/step"
 	"refbox/tui/view"
 )
 
@@ -22,10 +23,14 @@ type sitScreen struct {
 	territory string
 	working   bool // at the terminal, which gets every key
 	brief     string
-	first     int // line of the brief
-	lines     int // that it has, and
-	rows      int // that are shown
-	place     control.Size
+	laid      struct { // the brief, as last laid out
+		rows [][]canvas.Cell
+		w    int
+	}
+	first int // line of the brief
+	lines int // that it has, and
+	rows  int // that are shown
+	place control.Size
 }
 
 func newSit(h *heat, territory string) *sitScreen {
@@ -334,68 +339,40 @@ func (s *sitScreen) drawPanel(c canvas.Canvas, r canvas.Rect, seat *world.Seat) 
 	}
 	in.HLine(0, y, w, '┄', canvas.Fg(canvas.Border))
 	y++
-	lines := text.Wrap(s.words(), max(1, w-2))
+	lines := s.briefRows(w - 2)
 	for i := 0; i < len(lines) && y < h; i, y = i+1, y+1 {
 		if y == h-1 && i < len(lines)-1 {
 			in.PutFit(1, y, w-2, "… S in the heat shows the brief", canvas.Fg(canvas.Key))
 			break
 		}
-		in.Put(1, y, lines[i], canvas.Fg(canvas.Text))
+		in.PutCells(1, y, lines[i])
 	}
 }
 
-// words are the brief.
-func (s *sitScreen) words() string {
+// briefRows are the brief in rows of at most w cells.
+func (s *sitScreen) briefRows(w int) [][]canvas.Cell {
 	if s.brief == "" {
 		data, _, err := s.rec.Artifact(s.territory, "brief.md")
 		if err != nil {
-			return "no brief was written"
+			return step.Markdown("no brief was written", w)
 		}
-		s.brief = flow(strings.TrimSpace(text.Block(string(data))))
+		s.brief = string(data)
 	}
-	return s.brief
-}
-
-// flow joins the lines of a paragraph, which were broken for another width.
-func flow(markdown string) string {
-	var b strings.Builder
-	before, fenced := "", false
-	for l := range strings.SplitSeq(markdown, "\n") {
-		own := fenced || l == "" || before == "" || strings.HasPrefix(before, "#") || strings.ContainsRune("#|->*`", rune(l[0]))
-		if strings.HasPrefix(l, "```") {
-			fenced, own = !fenced, true
-		}
-		if t := strings.TrimLeft(l, "0123456789"); t != l && strings.HasPrefix(t, ". ") {
-			own = true
-		}
-		switch {
-		case b.Len() == 0:
-		case own || strings.HasPrefix(before, "|") || strings.HasPrefix(before, "```"):
-			b.WriteByte('\n')
-		default:
-			b.WriteByte(' ')
-			l = strings.TrimLeft(l, " ")
-		}
-		b.WriteString(l)
-		before = l
+	if s.laid.rows == nil || s.laid.w != w {
+		s.laid.rows, s.laid.w = step.Markdown(s.brief, w), w
 	}
-	return b.String()
+	return s.laid.rows
 }
 
 // drawBrief draws the brief in full.
 func (s *sitScreen) drawBrief(c canvas.Canvas, r canvas.Rect, seat *world.Seat) {
 	in := frameNoted(c, r, canvas.Heavy, "your brief · "+seat.ID, s.limits(), canvas.Fg(canvas.Focus))
 	at := c.Sub(in)
-	lines := text.Wrap(s.words(), max(1, min(100, in.W-4)))
+	lines := s.briefRows(min(100, in.W-4))
 	s.lines, s.rows = len(lines), max(1, in.H-2)
 	s.scroll(0)
 	for y := 0; y < s.rows && s.first+y < len(lines); y++ {
-		l := lines[s.first+y]
-		st := canvas.Fg(canvas.Text)
-		if strings.HasPrefix(l, "#") {
-			st = canvas.Fg(canvas.Title).With(canvas.Bold)
-		}
-		at.Put(2, y, l, st)
+		at.PutCells(2, y, lines[s.first+y])
 	}
 	if more := len(lines) - s.first - s.rows; more > 0 {
 		at.PutRight(in.W-1, in.H-1, 24, fmt.Sprintf(" %s more ↓ ", view.Plural(more, "line")), canvas.Fg(canvas.Key))

@@ -122,19 +122,3 @@ func TestWhyThereIsNoTerminal(t *testing.T) {
 type errPlain string
 
 func (e errPlain) Error() string { return string(e) }
-
-func TestBriefsFlow(t *testing.T) {
-	for in, want := range map[string]string{
-		"# A\nb\nc\n\nd":         "# A\nb c\n\nd",
-		"- a\n  b\n- c":          "- a b\n- c",
-		"1. a\n2. b\nc":          "1. a\n2. b c",
-		"| a |\n|---|\n| b |\nc": "| a |\n|---|\n| b |\nc",
-		"```\na\nb\n```\nc\nd":   "```\na\nb\n```\nc d",
-		"":                       "",
-		"10 apples\nand more":    "10 apples and more",
-	} {
-		if got := flow(in); got != want {
-			t.Errorf("%q becomes %q, not %q", in, got, want)
-		}
-	}
-}

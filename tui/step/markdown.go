@@ -20,15 +20,29 @@ var markdown = goldmark.New(goldmark.WithExtensions(extension.Table, extension.S
 const maxMarkdown = 64 << 10
 
 // message writes the words of a message, which are mostly Markdown.
-func (p *paper) message(raw string, color bool) {
+func (p *paper) message(raw string, color bool) { p.markdown(raw, color, false) }
+
+func (p *paper) markdown(raw string, color, flow bool) {
 	s := text.Block(raw)
 	if len(s) > maxMarkdown {
 		p.put(s, canvas.Fg(canvas.Text), 0)
 		p.end(0)
 		return
 	}
-	m := &marked{paper: p, src: []byte(s), color: color}
+	m := &marked{paper: p, src: []byte(s), color: color, flow: flow}
 	m.blocks(markdown.Parse(gtext.NewReader(m.src)), "")
+}
+
+// Markdown lays a Markdown document out, code in it coloured, in rows of at most w
+// cells. The text is sanitised; a line's end inside a paragraph is a blank, which it is
+// not in a message.
+func Markdown(s string, w int) (rows [][]canvas.Cell) {
+	p := &paper{w: max(1, w)}
+	p.markdown(s, true, true)
+	for _, r := range p.rows {
+		rows = append(rows, r.cells)
+	}
+	return rows
 }
 
 // marked writes a Markdown tree.
@@ -36,6 +50,7 @@ type marked struct {
 	*paper
 	src   []byte
 	color bool
+	flow  bool // a line's end inside a paragraph is a blank
 	depth int
 }
 
@@ -179,7 +194,10 @@ func (m *marked) inline(n ast.Node, st canvas.Style, lead string) {
 		switch c := c.(type) {
 		case *ast.Text:
 			m.put(string(c.Segment.Value(m.src)), st, 0)
-			if c.SoftLineBreak() || c.HardLineBreak() {
+			switch {
+			case c.SoftLineBreak() && m.flow:
+				m.put(" ", st, 0)
+			case c.SoftLineBreak() || c.HardLineBreak():
 				m.end(text.Width(lead))
 				m.lead(lead)
 			}
