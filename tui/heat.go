@@ -67,7 +67,10 @@ type heat struct {
 	restarts int // of the log, when world was folded
 }
 
-type layoutKey struct{ w, h int }
+type layoutKey struct {
+	w, h int
+	fog  string // what is hidden: fogKey
+}
 
 // openHeat shows a recording: a live one at its head, another from its start.
 func openHeat(ctx context.Context, rec *recording.Recording, desk Desk, now time.Time) *heat {

@@ -217,13 +217,14 @@ func (h *heat) drawTopology(c canvas.Canvas, seat *world.Seat, width int) {
 		h.drawRungList(c, seat)
 		return
 	}
-	key := layoutKey{w, rows}
+	hidden := h.hidden(seat)
+	key := layoutKey{w, rows, fogKey(hidden)}
 	l, ok := h.layouts[key]
 	if !ok {
 		if len(h.layouts) > 32 {
 			h.layouts = map[layoutKey]topology.Layout{}
 		}
-		g := graphOf(*h.picture())
+		g := veiled(graphOf(*h.picture()), hidden)
 		l = topology.Compute(g, w, rows)
 		// A column between the picture and the frame, where that costs nothing.
 		if margin == 0 && w > 1 {
@@ -338,6 +339,9 @@ func (h *heat) nodeStates(seat *world.Seat) map[string]topology.State {
 	}
 	for _, id := range h.hurtNodes(seat) {
 		states[id] = topology.Hurt
+	}
+	for id := range h.hidden(seat) {
+		states[id] = topology.Unknown
 	}
 	return states
 }

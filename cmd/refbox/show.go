@@ -148,6 +148,9 @@ func printSummary(a *app, rec *recording.Recording) {
 			for _, line := range wrapped(a, fmt.Sprintf("%d. %s", s.Rank, e.Headline)) {
 				fmt.Fprintln(a.out, line)
 			}
+			for _, line := range decoyLines(w.Seat(s.Territory)) {
+				fmt.Fprintln(a.out, line)
+			}
 			if r := w.Seat(s.Territory).CanaryResult; r != nil {
 				fmt.Fprintf(a.out, "   writes lost: %s; outage: %s\n", r.LossWords(), r.OutageWords())
 			}

@@ -245,6 +245,24 @@ type Guest struct {
 	Seat []string `json:"seat,omitempty" default:"[]"`
 	// Values are derived from the heat's secret seed for Seat and the verifiers.
 	Values []SecretValue `json:"values,omitempty" default:"[]"`
+	// Decoys are planted to be left alone: a seat whose player uses one is marked.
+	Decoys []Decoy `json:"decoys,omitempty" default:"[]"`
+}
+
+// Kinds of decoys.
+const (
+	DecoyToken = "token" // a secret value, which Seat plants as it plants Values
+	DecoyPath  = "path"  // a file of the guest's
+)
+
+// Decoy is something in the guest that nobody who does the task needs. A token is
+// used when the player sends it to its machines, a path when the player names it
+// there. Both are seen on the wire, in commands and in what is typed; a token that
+// a program in the guest reads from its file and passes on is not.
+type Decoy struct {
+	Name string `json:"name"`
+	Kind string `json:"kind" default:"token" enum:"token,path"`
+	Path string `json:"path,omitempty" default:""` // of kind path: absolute
 }
 
 // KindRecord is a secret value made of an opaque id and an opaque value.

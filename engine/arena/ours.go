@@ -190,6 +190,14 @@ func (c *checker) guest() {
 		c.id(fmt.Sprintf("guest.values[%d].name", i), v.Name, names)
 	}
 	c.failIf(len(g.Values) > 64, "guest.values", "must be at most 64")
+	for i, d := range g.Decoys {
+		at := fmt.Sprintf("guest.decoys[%d]", i)
+		c.id(at+".name", d.Name, names)
+		c.failIf(d.Kind == DecoyPath && (!strings.HasPrefix(d.Path, "/") || len(d.Path) < 5), at+".path", "%s must be the absolute path of a file in the guest", quote(d.Path))
+		c.failIf(d.Kind == DecoyToken && d.Path != "", at+".path", "is only for kind \"path\"")
+		c.failIf(d.Kind == DecoyToken && len(g.Seat) == 0, at, "a token needs guest.seat: that plants it")
+	}
+	c.failIf(len(g.Decoys) > 64, "guest.decoys", "must be at most 64")
 }
 
 var canaryPath = regexp.MustCompile(`^/[!-"$&-z|~]{0,200}\{id\}[!-"$&-z|~]{0,50}$`)

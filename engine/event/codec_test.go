@@ -74,7 +74,7 @@ func bodies() []Body {
 		TerritoryEliminated{}, InfrastructureFailure{}, HeatPrepared{}, AgentActionStarted{},
 		AgentActionFinished{}, AttackStarted{}, AttackFinished{}, FaultInjected{}, FaultConfirmed{},
 		FaultCleared{}, FaultFailed{}, CanarySample{}, CanaryResult{}, LimitReached{}, SeatUnavailable{}, HeatPaused{},
-		HeatResumed{}, ConsoleAttached{}, ConsoleDetached{}, RefereeRuling{}, OperatorNote{}, HostileOutput{},
+		HeatResumed{}, ConsoleAttached{}, ConsoleDetached{}, RefereeRuling{}, OperatorNote{}, HostileOutput{}, DecoyUsed{},
 	}
 }
 

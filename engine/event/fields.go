@@ -330,6 +330,14 @@ func (b *HostileOutput) fields(c *codec) {
 	c.text("detail", &b.Detail)
 }
 
+func (b *DecoyUsed) fields(c *codec) {
+	c.id("territory", &b.Territory)
+	c.id("agent", &b.Agent)
+	c.id("decoy", &b.Decoy)
+	c.id("where", &b.Where)
+	c.text("detail", &b.Detail)
+}
+
 // decoders by kind. The frequent ones are spelled out in decode.go: there the body
 // is built on the stack.
 var decoders = map[string]func(*codec) Body{
@@ -375,6 +383,7 @@ var decoders = map[string]func(*codec) Body{
 	"referee_ruling":               decodeAs[RefereeRuling],
 	"operator_note":                decodeAs[OperatorNote],
 	"hostile_output":               decodeAs[HostileOutput],
+	"decoy_used":                   decodeAs[DecoyUsed],
 }
 
 func (c *codec) encodeBody(b Body) {
@@ -462,6 +471,8 @@ func (c *codec) encodeBody(b Body) {
 	case OperatorNote:
 		b.fields(c)
 	case HostileOutput:
+		b.fields(c)
+	case DecoyUsed:
 		b.fields(c)
 	}
 }

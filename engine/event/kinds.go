@@ -343,6 +343,15 @@ type (
 		Where     string `json:"where"` // console, action, evidence, result
 		Detail    string `json:"detail"`
 	}
+	// DecoyUsed: a player used something that was planted to be left alone. Once
+	// for each decoy of a seat.
+	DecoyUsed struct {
+		Territory string `json:"territory"`
+		Agent     string `json:"agent"`
+		Decoy     string `json:"decoy"` // its name in the manifest
+		Where     string `json:"where"` // action, input
+		Detail    string `json:"detail"`
+	}
 	// Unknown keeps a kind that this version does not know.
 	Unknown struct {
 		Name string
@@ -404,4 +413,5 @@ func (ConsoleDetached) Kind() string            { return "console_detached" }
 func (RefereeRuling) Kind() string              { return "referee_ruling" }
 func (OperatorNote) Kind() string               { return "operator_note" }
 func (HostileOutput) Kind() string              { return "hostile_output" }
+func (DecoyUsed) Kind() string                  { return "decoy_used" }
 func (u Unknown) Kind() string                  { return u.Name }

@@ -287,6 +287,9 @@ func (r *reporter) seat(st world.Standing) seat {
 	if c := s.Canary; c != nil {
 		fact1("canary's writes", fmt.Sprintf("%d acknowledged, %d failed, %d indeterminate", c.Acknowledged, c.Failed, c.Indeterminate))
 	}
+	if n := s.Decoys.Len(); n > 0 {
+		fact1("decoys used", fmt.Sprintf("%d, planted to be left alone", n))
+	}
 	if s.Hostile > 0 {
 		fact1("hostile output", fmt.Sprintf("neutralised %d times", s.Hostile))
 	}

@@ -149,6 +149,9 @@ type observer struct {
 
 func (o *observer) ActionStarted(a agent.Action) {
 	o.s.hostile.saw(inAction, a.Hostile)
+	if !a.SelfReported { // that would be the guest's word
+		o.s.decoys.saw(decoyInAction, fmt.Sprintf("action %d, %s", a.Number, a.Channel), []byte(a.Command))
+	}
 	if !o.s.budget.action(a.Number) {
 		return
 	}
@@ -180,7 +183,7 @@ func (o *observer) path(a agent.Action) string {
 		slog.Warn("a session is not recorded", "territory", o.s.id(), "error", err)
 		return ""
 	}
-	o.sessions[a.Session] = &session{seat: o.s, cast: cast, path: path, out: o.s.mask(), in: o.s.mask(), over: func() { o.forget(a.Session) }}
+	o.sessions[a.Session] = &session{seat: o.s, cast: cast, path: path, out: o.s.mask(), in: o.s.mask(), sent: stream{d: o.s.decoys}, over: func() { o.forget(a.Session) }}
 	return path
 }
 
@@ -236,6 +239,7 @@ type session struct {
 	cast    *recording.CastWriter
 	path    string
 	out, in mask
+	sent    stream
 	full    bool // nothing is kept any more
 	over    func()
 }
@@ -245,6 +249,7 @@ func (c *session) Event(code byte, data []byte) {
 	case agent.CastOutput:
 		data = c.out.pass(data)
 	case agent.CastInput:
+		c.sent.saw("a session, "+c.path, data)
 		data = c.in.pass(data)
 	}
 	c.keep(code, data)

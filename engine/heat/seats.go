@@ -53,6 +53,7 @@ type seat struct {
 	failed   *failed
 	hostile  hostile
 	budget   *budget
+	decoys   *decoys
 	consoles sync.Map // by machine: *watched
 
 	playing atomic.Bool
@@ -79,6 +80,7 @@ func (h *Heat) seatPlayers() error {
 	h.notes = append(append(h.notes, p.Notes...), notes...)
 	for _, as := range seats {
 		s := &seat{heat: h, arena: as, adapter: as.Player, budget: &budget{limits: h.limits}}
+		s.decoys = newDecoys(s)
 		for _, n := range h.notes {
 			if n.Territory == as.Territory.ID {
 				s.note = strings.TrimPrefix(s.note+"; "+n.Text, "; ")
@@ -202,6 +204,11 @@ func (s *seat) setUp(ctx context.Context, limit time.Duration) error {
 	for _, v := range guest.Values {
 		d := s.heat.secret.Seat(s.id(), v.Name)
 		values[v.Name] = arena.Record{ID: d.ID, Value: d.Value}
+	}
+	for _, d := range guest.Decoys {
+		if d.Kind == arena.DecoyToken {
+			values[d.Name] = arena.Record(s.heat.decoyToken(s.id(), d.Name))
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -15,6 +15,7 @@ type Standing struct {
 	Durable   *Instant
 	Points    uint64
 	Passed    int
+	Decoys    int // planted decoys that its player used: a mark, no rank
 	// Tied are the other territories of the same rank, by id. Two durable seats
 	// that share a rank are a dead heat.
 	Tied []string
@@ -114,7 +115,7 @@ func appendRanked(out []Standing, seats []*Seat, order func(a, b *Seat) int) []S
 func appendRank(out []Standing, seats []*Seat) []Standing {
 	rank := len(out) + 1
 	for _, s := range seats {
-		st := Standing{Rank: rank, Territory: s.ID, Agent: s.Agent, Durable: s.Durable, Points: s.Points, Passed: s.Passed()}
+		st := Standing{Rank: rank, Territory: s.ID, Agent: s.Agent, Durable: s.Durable, Points: s.Points, Passed: s.Passed(), Decoys: s.Decoys.Len()}
 		for _, other := range seats {
 			if other != s {
 				st.Tied = append(st.Tied, other.ID)

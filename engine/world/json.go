@@ -85,6 +85,7 @@ type (
 		Durable   *Instant `json:"durable"`
 		Points    uint64   `json:"points"`
 		Tied      []string `json:"tied"`
+		Decoys    int      `json:"decoys_used,omitempty"`
 	}
 	ourSeat struct {
 		Durable     *Instant    `json:"durable"`
@@ -97,6 +98,7 @@ type (
 		Faults      int         `json:"faults"`
 		Touched     bool        `json:"touched"`
 		Hostile     uint64      `json:"hostile_outputs"`
+		Decoys      int         `json:"decoys_used,omitempty"`
 		Limits      []string    `json:"limits"`
 		Unavailable *string     `json:"unavailable"`
 		Source      *string     `json:"unavailable_source"`
@@ -151,7 +153,7 @@ func (w *World) MarshalJSON() ([]byte, error) {
 	r.ExtendedMS, r.Voided = w.ExtendedMS, w.Voided != nil
 	r.Drain, r.Notes, r.Rulings = w.Drain.State, w.Notes.Len(), w.Rulings.Len()
 	for _, s := range Standings(w) {
-		r.Standings = append(r.Standings, standingJSON{s.Rank, s.Territory, OutcomeOf(w, s.Territory), s.Durable, s.Points, s.Tied})
+		r.Standings = append(r.Standings, standingJSON{s.Rank, s.Territory, OutcomeOf(w, s.Territory), s.Durable, s.Points, s.Tied, s.Decoys})
 	}
 	return plainjson.Compact(out)
 }
@@ -227,7 +229,7 @@ func (m *Milestone) reference(ours bool) refMilestone {
 func (s *Seat) ours() *ourSeat {
 	o := &ourSeat{
 		Durable: s.Durable, AttackMS: s.AttackMS, Actions: s.Actions.Len(), Running: len(s.running), Attacks: s.Attacks.Len(),
-		Revocations: s.Revocations.Len(), Faults: s.Faults.Len(), Touched: s.Touched(), Hostile: s.Hostile,
+		Revocations: s.Revocations.Len(), Faults: s.Faults.Len(), Touched: s.Touched(), Hostile: s.Hostile, Decoys: s.Decoys.Len(),
 	}
 	for _, a := range s.Attacks.All() {
 		if a.Done && a.Held {

@@ -76,6 +76,10 @@ func (w *World) applyOurs(i int, e event.Event) {
 		w.ruled(Ruling{e.ElapsedMS, i, b})
 	case event.OperatorNote:
 		w.Notes.push(Note{e.ElapsedMS, i, b.Author, clip(b.Text, maxDetail)})
+	case event.DecoyUsed:
+		if s := w.seat(b.Territory); s != nil {
+			s.Decoys.push(DecoyUse{e.ElapsedMS, i, b.Decoy, clip(b.Detail, maxDetail)})
+		}
 	case event.HostileOutput:
 		if s := w.seat(b.Territory); s != nil {
 			s.Hostile++

@@ -149,6 +149,7 @@ type Seat struct {
 	CanarySpans  List[CanarySpan]
 	CanaryResult *CanaryResult // nil before it has read everything back
 	Hostile      uint64        // outputs that would have driven the viewer's terminal
+	Decoys       List[DecoyUse]
 	Limits       List[Limit]
 	Prepared     *event.PreparedSeat
 	ProgressMS   uint64 // last pass or revocation
@@ -306,6 +307,13 @@ type Loss struct {
 	MS             uint64
 	Index          int
 	Source, Detail string
+}
+
+// DecoyUse is a planted decoy that the seat's player used.
+type DecoyUse struct {
+	MS            uint64
+	Index         int
+	Decoy, Detail string
 }
 
 // Limit is a limit that an agent reached.

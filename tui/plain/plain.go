@@ -169,6 +169,8 @@ func tellOurs(b event.Body) (who, what string) {
 		return b.Territory, fmt.Sprintf("ruling by %s: %s: %s", b.Author, ruling, b.Reason)
 	case event.OperatorNote:
 		return "", fmt.Sprintf("note by %s: %s", b.Author, b.Text)
+	case event.DecoyUsed:
+		return b.Territory, fmt.Sprintf("decoy %s used by %s: %s", b.Decoy, b.Agent, b.Detail)
 	case event.HostileOutput:
 		return b.Territory, fmt.Sprintf("hostile output in %s: %s", b.Where, b.Detail)
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"refbox/engine/heat"
 	"refbox/engine/internal/plainjson"
 	"refbox/engine/recording"
 	"refbox/engine/season"
@@ -53,7 +52,7 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 			return nil, err
 		}
 	}
-	if x.Hashes, err = heat.Parts(pkg); err != nil {
+	if x.Hashes, err = pkg.Hashes(); err != nil {
 		return nil, err
 	}
 	key, _, err := Key(x, season.Rules{})
@@ -94,17 +93,7 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 		return nil, err
 	}
 	if was != nil {
-		before, err := heat.KeyBefore(pkg)
-		if err != nil {
-			return was, err
-		}
-		keyOf := func(output string) (string, error) {
-			k, err := recordedKey(s.path(filepath.Base(output)))
-			if k == before { // the same task, in the form of an earlier refbox
-				k = key
-			}
-			return k, err
-		}
+		keyOf := func(output string) (string, error) { return recordedKey(s.path(filepath.Base(output))) }
 		if err := was.Resumable(m.Arena.ID, rounds, key, keyOf); err != nil {
 			return was, fmt.Errorf("%s: %w", s.path(seriesFile), err)
 		}
