@@ -20,7 +20,7 @@ import (
 // undone, and the player repairs its machine after all.
 func TestRealScheduledFaults(t *testing.T) {
 	d := qemutest.Driver(t)
-	p := withFaults(t, 240,
+	p := withFaults(t, 480,
 		arena.Fault{ID: "ice", Kind: "freeze", AtMS: ptr[uint64](2000), ForMS: 1000, Proves: []string{"writes-restored"}},
 		arena.Fault{ID: "stop", Kind: "service-stop", Unit: ptr("failover-proxy.service"), Port: 8080, WindowMS: []uint64{9000, 12_000}, ForMS: 2000},
 		arena.Fault{ID: "cut", Kind: "power-cut", After: ptr(first), WaitMS: ptr[uint64](18_000), Seats: arena.OneSeat},
@@ -40,7 +40,7 @@ func TestRealScheduledFaults(t *testing.T) {
 	f := finished{res, open(t, dir)}
 	w := f.rec.World(f.rec.Len())
 	if res.Outcome.Winner != "failover-one" || res.Outcome.Seats[0].Points != 100 {
-		t.Errorf("%+v", res.Outcome)
+		t.Errorf("%+v\n%s", res.Outcome, logOf(dir))
 	}
 	for _, s := range w.Seats() {
 		want := map[string]bool{"ice": true, "stop": true, "cut": s.ID == "failover-two"}
