@@ -10,10 +10,10 @@ import (
 //go:embed *
 var heats embed.FS
 
-// Heats holds one folder per heat.
+// Heats holds one folder per heat, and folders of several.
 func Heats() fs.FS { return heats }
 
-// Names are the folders' names, sorted.
+// Names are the names of the folders that hold a heat, sorted.
 func Names() []string {
 	entries, err := heats.ReadDir(".")
 	if err != nil {
@@ -21,7 +21,7 @@ func Names() []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if e.IsDir() {
+		if _, err := fs.Stat(heats, e.Name()+"/events.jsonl"); err == nil {
 			names = append(names, e.Name())
 		}
 	}

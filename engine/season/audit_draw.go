@@ -219,6 +219,8 @@ func (a *auditor) keys() {
 			a.out.Checks.Add(Check{Code: "P1", Verdict: Unchecked, Where: where, Text: "the arena's compatibility key", Missing: "the arena: " + shown(err.Error())})
 		case key == "":
 			a.out.Checks.Add(Check{Code: "P1", Verdict: Unchecked, Where: where, Text: "the arena's compatibility key", Missing: "the arena's package"})
+		case key != x.CompatibilityKey && a.bound():
+			a.note("P1", where, "the arena here has changed since the week was run: its key is %s… now and was %s…%s", short(key), short(x.CompatibilityKey), Differences(x.Hashes, hashes))
 		case key != x.CompatibilityKey:
 			a.broken("P1", where, "the arena is not the one that was drawn"+Differences(x.Hashes, hashes), x.CompatibilityKey, key)
 		default:
@@ -234,6 +236,13 @@ func (a *auditor) keys() {
 			a.note("W8", "draw", "the arenas' keys are of verifiers that never read the variation seed: its commitment and its reveal bind nothing")
 		}
 	}
+}
+
+// bound says that the week is over and carries the draw's digest: then what was
+// drawn cannot be doubted, and an arena that is another one now was changed later.
+func (a *auditor) bound() bool {
+	w := a.docs.Week
+	return w != nil && w.Completed && w.DrawDigest != nil && *w.DrawDigest == a.docs.Digest
 }
 
 // Differences says which parts of two sets of hashes differ, as "; changed: …";

@@ -238,6 +238,23 @@ func TestEveryChangeIsCaughtOrListed(t *testing.T) {
 	changes(t, "seed 002", documents(t, "seeds/week.json"), Sources{})
 }
 
+// An arena that was changed after a week was run does not break the week; one that
+// was changed before does.
+func TestAnArenaChangesLater(t *testing.T) {
+	name := published[0]
+	docs := documents(t, "seasons/"+name+".draw.json", "seasons/"+name+".week.json")
+	src := Sources{Key: func(Arena) (string, map[string]string, error) { return "other", nil, nil }}
+	if list, said := docs.Check(src).verdicts("P1"); slices.Contains(list, Broken) || !strings.Contains(said, "has changed since the week was run") {
+		t.Errorf("%s", said)
+	}
+	running := *docs.Week
+	running.Completed = false
+	docs.Week = &running
+	if list, said := docs.Check(src).verdicts("P1"); !slices.Contains(list, Broken) {
+		t.Errorf("%s", said)
+	}
+}
+
 // TestHostileDocuments changes bytes at random: whatever still parses is audited
 // and shown, without a panic and within bounds.
 func TestHostileDocuments(t *testing.T) {

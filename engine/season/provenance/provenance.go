@@ -4,9 +4,10 @@
 // The reference's forms depend on how the path of a package is spelled, hold who
 // happens to play, and leave out the contract, the instructions, the guest, the
 // image and the adapters (seasons reference, section 3.4). Ours (engine/heat)
-// names files by their place in the package, leaves the players out, holds the
-// guest, the contract and the engine's own version of the form, and match.json says
-// beside it whether the source had uncommitted changes. Heats are only compared
+// names files by their place in the package, leaves out who plays, and holds the
+// guest, the recipe of its image, the contract, the instructions, the scripts of the
+// package and the engine's rules; match.json says beside it whether the source had
+// uncommitted changes, and which image the machines had. Heats are only compared
 // under the same form.
 package provenance
 
@@ -33,11 +34,12 @@ type Form string
 
 // Forms of keys, oldest first.
 const (
-	Old     Form = "old"     // arena, manifest, verifiers
-	Mid     Form = "mid"     // and the brief
-	New     Form = "new"     // the manifest without its category
-	Ours    Form = "refbox"  // by place in the package, without the players
-	Unknown Form = "unknown" // none that fits what is here
+	Old     Form = "old"      // arena, manifest, verifiers
+	Mid     Form = "mid"      // and the brief
+	New     Form = "new"      // the manifest without its category
+	First   Form = "refbox 1" // ours: by place in the package, without who plays
+	Ours    Form = "refbox"   // and the instructions, the scripts, the image's recipe, the engine's rules
+	Unknown Form = "unknown"  // none that fits what is here
 )
 
 // keyOf joins the lines of a key.
@@ -53,6 +55,9 @@ func digest(data []byte) string {
 // Recognise needs the arena and finds the rest.
 func FormOf(m *recording.Match) Form {
 	if m.Ours() {
+		if m.Hashes["engine"] == "" {
+			return First
+		}
 		return Ours
 	}
 	brief := ""

@@ -60,7 +60,7 @@ func Arenas(m *season.Manifest, reference bool) ([]season.Arena, error) {
 		if reference {
 			x.CompatibilityKey, err = provenance.ReferenceKey(name)
 		} else if x.CompatibilityKey, err = heat.Key(pkg); err == nil {
-			x.Hashes, err = pkg.Hashes()
+			x.Hashes, err = heat.Parts(pkg)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("arena %s: %w", name, err))
@@ -120,7 +120,15 @@ func Key(x season.Arena, rules season.Rules) (string, map[string]string, error) 
 	if err != nil {
 		return "", nil, err
 	}
-	hashes, err := pkg.Hashes()
+	if len(x.Hashes) > 0 && x.Hashes["engine"] == "" { // drawn under an earlier form
+		hashes, err := pkg.Hashes()
+		if err != nil {
+			return "", nil, err
+		}
+		key, err := heat.KeyBefore(pkg)
+		return key, hashes, err
+	}
+	hashes, err := heat.Parts(pkg)
 	if err != nil {
 		return "", nil, err
 	}

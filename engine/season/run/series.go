@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"refbox/engine/heat"
 	"refbox/engine/internal/plainjson"
 	"refbox/engine/recording"
 	"refbox/engine/season"
@@ -52,7 +53,7 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 			return nil, err
 		}
 	}
-	if x.Hashes, err = pkg.Hashes(); err != nil {
+	if x.Hashes, err = heat.Parts(pkg); err != nil {
 		return nil, err
 	}
 	key, _, err := Key(x, season.Rules{})
@@ -93,7 +94,17 @@ func Series(ctx context.Context, cfg SeriesConfig) (*series.Series, error) {
 		return nil, err
 	}
 	if was != nil {
-		keyOf := func(output string) (string, error) { return recordedKey(s.path(filepath.Base(output))) }
+		before, err := heat.KeyBefore(pkg)
+		if err != nil {
+			return was, err
+		}
+		keyOf := func(output string) (string, error) {
+			k, err := recordedKey(s.path(filepath.Base(output)))
+			if k == before { // the same task, in the form of an earlier refbox
+				k = key
+			}
+			return k, err
+		}
 		if err := was.Resumable(m.Arena.ID, rounds, key, keyOf); err != nil {
 			return was, fmt.Errorf("%s: %w", s.path(seriesFile), err)
 		}
