@@ -132,7 +132,7 @@ heat that is gone, too; what differs is a break, and exits 1.`,
 			if err != nil {
 				return err
 			}
-			r, err := l.Check(cmd.Context(), set, recording.Open)
+			r, err := l.Check(cmd.Context(), set, openKept)
 			if err != nil {
 				return err
 			}
@@ -147,6 +147,15 @@ heat that is gone, too; what differs is a break, and exits 1.`,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// openKept opens the heat of kept evidence; an error that Is fs.ErrNotExist when it is
+// gone.
+func openKept(path string) (*recording.Recording, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	return openRecording(path)
 }
 
 func ledgerClaim(a *app) *cobra.Command {

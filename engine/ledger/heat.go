@@ -163,7 +163,7 @@ func (t Terms) evidence(rec *recording.Recording, h *hearing, s *seat, x arena.E
 	if r := t.Policy.Rule(x.Scenario); r != nil && e.Probe.LossMS <= r.LossMS && r.LossMS > 0 {
 		e.LossWithinDeclaredRisk = true
 	}
-	e.CoversWholeDomain = Covers(x) && h.driver == "qemu"
+	e.CoversWholeDomain = covers(x) && h.driver == "qemu"
 	return e
 }
 

@@ -341,7 +341,7 @@ func (t Terms) TermsOf(rec *recording.Recording) Terms {
 	return t
 }
 
-// Covers says whether an arena's declaration can show more than a sample.
-func Covers(x arena.Exercise) bool {
+// covers says whether an arena's declaration can show more than a sample.
+func covers(x arena.Exercise) bool {
 	return x.Coverage == arena.WholeDomain && x.Machinery == arena.RealMachinery
 }
