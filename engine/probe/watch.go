@@ -70,7 +70,8 @@ type plan struct {
 }
 
 const (
-	watchTimeout = 2 * time.Second
+	// watchTimeout: what a client of a busy service would wait. An outage shows sooner.
+	watchTimeout = 8 * time.Second
 	maxWatched   = 16
 	// writeEvery: so many rounds over the paths come with one write.
 	writeEvery = 2
