@@ -4,13 +4,16 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
+	guestassets "refbox/assets/guest"
 	"refbox/engine/arena"
 	"refbox/engine/recording"
 )
@@ -18,7 +21,7 @@ import (
 // match is where the heat comes from.
 func (h *Heat) match(versions map[string]string) (recording.Match, error) {
 	p := h.cfg.Package
-	hashes, err := p.Hashes()
+	hashes, err := Parts(p)
 	if err != nil {
 		return recording.Match{}, err
 	}
@@ -64,25 +67,87 @@ func (h *Heat) match(versions map[string]string) (recording.Match, error) {
 
 // Key is the compatibility key that a heat of this package would record.
 func Key(p *arena.Package) (string, error) {
+	parts, err := Parts(p)
+	if err != nil {
+		return "", err
+	}
+	return compatibility(p.Manifest, parts)
+}
+
+// KeyBefore is the key in the form that heats had until the image, the
+// instructions, the scripts and the engine came into it; its parts are the
+// package's hashes.
+func KeyBefore(p *arena.Package) (string, error) {
 	hashes, err := p.Hashes()
 	if err != nil {
 		return "", err
 	}
-	return compatibility(p.Manifest, hashes)
-}
-
-// compatibility is the same for heats that may be compared: the same task, rules,
-// guest and verifiers, whoever played, and wherever the package lay.
-func compatibility(m *arena.Manifest, hashes map[string]string) (string, error) {
-	task := *m
-	task.Agents, task.Arena.Category, task.Players, task.Cheats = nil, nil, nil, nil
-	task.Exercises = nil
-	data, err := task.JSON()
+	data, err := task(p.Manifest)
 	if err != nil {
 		return "", err
 	}
-	lines := []string{"refbox 1", digest(data), hashes["guest"], hashes["verifiers"], hashes["CONTRACT.md"]}
+	return digest([]byte(strings.Join([]string{"refbox 1", digest(data), hashes["guest"], hashes["verifiers"], hashes["CONTRACT.md"]}, "\n"))), nil
+}
+
+// engineRules is raised when refereeing changes so that a verdict, or an instant,
+// may come out otherwise.
+const engineRules = "1"
+
+// Parts are what a key rests on, by name: the package's hashes; the instructions
+// that players get; the recipe of the guest's image, which is the same on every host
+// (the image itself is among match.json's machines); the engine's rules.
+func Parts(p *arena.Package) (map[string]string, error) {
+	out, err := p.Hashes()
+	if err != nil {
+		return nil, err
+	}
+	told := []string{"instructions"}
+	if f := p.Manifest.FogOfWar; f != nil {
+		told = append(told, path.Clean(f.PlayerBrief))
+	}
+	for name, of := range map[string]struct {
+		tree  fs.FS
+		roots []string
+	}{"instructions": {p.FS, told}, "image": {guestassets.Recipe(), []string{"."}}} {
+		h := sha256.New()
+		for _, root := range of.roots {
+			err := fs.WalkDir(of.tree, root, func(name string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return err
+				}
+				data, err := fs.ReadFile(of.tree, name)
+				fmt.Fprintf(h, "%q %s\n", name, digest(data))
+				return err
+			})
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("%s: hash %s: %w", p.File, name, err)
+			}
+		}
+		out[name] = hex.EncodeToString(h.Sum(nil))
+	}
+	out["engine"] = engineRules
+	return out, nil
+}
+
+// compatibility is the same for heats that may be compared: the same task, rules,
+// guest, verifiers and scripts, whoever played, and wherever the package lay.
+func compatibility(m *arena.Manifest, parts map[string]string) (string, error) {
+	data, err := task(m)
+	if err != nil {
+		return "", err
+	}
+	lines := []string{"refbox 2", digest(data)}
+	for _, name := range []string{"guest", "verifiers", "CONTRACT.md", "instructions", "players", "image", "engine"} {
+		lines = append(lines, name+" "+parts[name])
+	}
 	return digest([]byte(strings.Join(lines, "\n"))), nil
+}
+
+// task is the manifest without who plays, and without what only sorts it.
+func task(m *arena.Manifest) ([]byte, error) {
+	task := *m
+	task.Agents, task.Arena.Category = nil, nil
+	return task.JSON()
 }
 
 func digest(data []byte) string {
