@@ -146,7 +146,8 @@ func compatibility(m *arena.Manifest, parts map[string]string) (string, error) {
 // task is the manifest without who plays, and without what only sorts it.
 func task(m *arena.Manifest) ([]byte, error) {
 	task := *m
-	task.Agents, task.Arena.Category = nil, nil
+	task.Agents, task.Arena.Category, task.Players, task.Cheats = nil, nil, nil, nil
+	task.Exercises = nil
 	return task.JSON()
 }
 

@@ -255,7 +255,7 @@ func benchmarkLines(p *page, b *series.Benchmark) {
 				state = view.NewSign('●', "running", canvas.Accent)
 			}
 		}
-		p.row(seg{string(state.Shape) + " ", state.Style}, cell(x.ArenaID, wide, plain), cell(state.Word, 9, state.Style), seg{fmt.Sprintf("%d of %s", done, view.Plural(x.Rounds, "round")), dim})
+		p.row(seg{string(state.Shape) + " ", state.Style}, cell(x.ArenaID, max(26, wide), plain), cell(state.Word, 9, state.Style), seg{fmt.Sprintf("%d of %s", done, view.Plural(x.Rounds, "round")), dim})
 	}
 }
 
