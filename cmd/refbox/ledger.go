@@ -123,7 +123,7 @@ heat that is gone, too; what differs is a break, and exits 1.`,
 			l, err := ledger.Open(args[0], base)
 			var bad *ledger.Invalid
 			if errors.As(err, &bad) {
-				r := ledger.Report{File: bad.File, Kind: "model", Picture: &ledger.Picture{Findings: bad.Findings}}
+				r := ledger.Report{File: bad.File, Kind: "model", Picture: &ledger.Picture{Rows: []ledger.Row{}, Arenas: []string{}, Findings: bad.Findings}}
 				if err := tellReport(a, r, asJSON); err != nil {
 					return err
 				}
@@ -322,7 +322,7 @@ both, because it has expired or the topology changed.`,
 				return err
 			}
 			if err := l.Permits(set, &d); err != nil {
-				return usageError("%w", err)
+				return brokenError(err)
 			}
 			next, err := l.Append(time.Now(), ledger.Entry{Decision: &d})
 			if err != nil {

@@ -54,6 +54,7 @@ func (l *Ledger) Claim(p *Picture, scenario string) (Claim, error) {
 			}
 		}
 	}
+	c.DoesNot = folded(c.DoesNot)
 	switch row.State {
 	case NotInjected:
 		c.DoesNot = append(c.DoesNot, "anything: there is no evidence of it here")
@@ -70,6 +71,23 @@ func (l *Ledger) Claim(p *Picture, scenario string) (Claim, error) {
 	}
 	l.tempt(&c, scenario, "*")
 	return c, nil
+}
+
+// folded says equal sentences once, with how often they hold.
+func folded(list []string) []string {
+	var out []string
+	n := map[string]int{}
+	for _, s := range list {
+		if n[s]++; n[s] == 1 {
+			out = append(out, s)
+		}
+	}
+	for i, s := range out {
+		if n[s] > 1 {
+			out[i] = fmt.Sprintf("%s (%d times)", s, n[s])
+		}
+	}
+	return out
 }
 
 // ClaimHeat is what may be said of a heat by its evidence.

@@ -67,7 +67,7 @@ type Item struct {
 
 // Derive computes the state of everything.
 func (l *Ledger) Derive(set Settings) *Picture {
-	p := &Picture{Findings: slices.Clone(l.Findings)}
+	p := &Picture{Rows: []Row{}, Arenas: []string{}, Findings: slices.Clone(l.Findings)}
 	note := func(code Code, scenario string, line int, format string, args ...any) {
 		p.Findings = append(p.Findings, Finding{Severity: Note, Code: code, Scenario: scenario, Line: line, Text: text.Line(fmt.Sprintf(format, args...))})
 	}

@@ -791,6 +791,13 @@ func TestClaims(t *testing.T) {
 	if c := claim("shared-hypervisor-loss"); c.State != ledger.Accepted || !strings.Contains(strings.Join(c.DoesNot, " "), "Nothing that runs on a machine") {
 		t.Errorf("%+v", c)
 	}
+	// Equal refusals are said once.
+	sick := ledgertest.Story{Exercises: []arena.Exercise{{Scenario: "dcs-loss", Fault: "freeze"}}, Sick: true}
+	l, _ = add(t, l, sick, ledger.Review{})
+	l, _ = add(t, l, sick, ledger.Review{})
+	if c := claim("dcs-loss"); len(c.DoesNot) != 1 || !strings.HasSuffix(c.DoesNot[0], "refused by E_BASELINE (2 times)") {
+		t.Errorf("%q", c.DoesNot)
+	}
 	if _, err := l.Claim(l.Derive(ledger.Settings{Today: today}), "flood"); err == nil {
 		t.Error("a claim about a scenario that is none")
 	}

@@ -126,7 +126,7 @@ func (p *page) item(r *reading, it ledger.Item) {
 	p.heat = k.Heat
 	p.heading("%s  %s at %s, %s", k.Day, k.Arena, k.Territory, k.Agent)
 	p.mark(stateSign(k.Outcome), 15, plain, "%s", outcome(k))
-	if it.Stale != "" {
+	if it.Stale != "" && k.Outcome != ledger.Inconclusive { // what was refused never counted
 		p.mark(stateSign(ledger.Stale), 15, warn, "%s", it.Stale)
 	}
 	if k.Fix != "" {
