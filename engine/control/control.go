@@ -18,7 +18,8 @@ type Desk interface {
 	// closed properly. Reason and author go into the log.
 	End(ctx context.Context, author, reason string) error
 	// Rule does what a referee ruled, any Action but a note and an end; it returns
-	// when the ruling is in the log. The heat's referees are heard one after the
+	// when the ruling is in the log, and of a fault when its witness has seen it, or
+	// that it is gone. The heat's referees are heard one after the
 	// other: a ruling that no longer applies is refused with the reason why, and
 	// then changes nothing.
 	Rule(ctx context.Context, author string, r Ruling) error

@@ -227,12 +227,52 @@ func receipt(r fault.Receipt) json.RawMessage {
 	return b
 }
 
-// claim makes a fault the only one of its kind on its target. A scheduled one waits for
-// its like to be gone.
+// halts says that a machine does not run while a fault of the kind is on it.
+func halts(k fault.Kind) bool { return k == fault.Freeze || k.Boots() }
+
+// halting is another fault by which a machine that x needs does not run; nil when there
+// is none. f.mu is held.
+func (f *faults) halting(x *onSeat) *onSeat {
+	for _, o := range f.on {
+		if o != x && o.seat == x.seat && halts(o.fault.Kind) && (o.fault.Machine == x.fault.Machine || o.fault.Machine == x.fault.Peer) {
+			return o
+		}
+	}
+	return nil
+}
+
+// awaitRunning waits, if not for ever, until no other fault keeps what x needs from
+// running: what is off can't be mended.
+func (f *faults) awaitRunning(ctx context.Context, x *onSeat) {
+	if halts(x.fault.Kind) {
+		return // it is what the others wait for
+	}
+	ctx, cancel := context.WithTimeout(ctx, injectTime)
+	defer cancel()
+	for {
+		f.mu.Lock()
+		o := f.halting(x)
+		f.mu.Unlock()
+		if o == nil {
+			return
+		}
+		select {
+		case <-o.undo:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// claim makes a fault the only one of its kind on its target, of a machine that runs. A
+// scheduled one waits for that.
 func (f *faults) claim(ctx context.Context, x *onSeat, wait bool) error {
 	for {
 		f.mu.Lock()
 		was := f.on[x.id]
+		if was == nil {
+			was = f.halting(x)
+		}
 		switch {
 		case f.over:
 			f.mu.Unlock()
@@ -244,7 +284,7 @@ func (f *faults) claim(ctx context.Context, x *onSeat, wait bool) error {
 		}
 		f.mu.Unlock()
 		if !wait {
-			return fmt.Errorf("%s has a %s on %s already: clear it first", x.id.territory, x.id.kind, x.id.target)
+			return fmt.Errorf("%s has a %s on %s already: clear it first", x.id.territory, was.id.kind, was.id.target)
 		}
 		select {
 		case <-was.undo:
@@ -264,6 +304,7 @@ func (f *faults) drop(x *onSeat) {
 
 // clear undoes a fault. One that is gone by then needs nothing.
 func (f *faults) clear(ctx context.Context, x *onSeat, author, reason string) error {
+	f.awaitRunning(ctx, x)
 	select {
 	case x.clearing <- struct{}{}:
 	case <-x.undo:

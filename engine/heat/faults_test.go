@@ -109,6 +109,28 @@ func TestScheduledFaults(t *testing.T) {
 	}
 }
 
+// A fault is undone once the machine runs that another one has cut the power of.
+func TestOverlappingFaults(t *testing.T) {
+	f := race(t, driver(), withFaults(t, 6,
+		arena.Fault{ID: "stop", Kind: "service-stop", Unit: ptr("failover-proxy.service"), AtMS: ptr[uint64](300), ForMS: 300},
+		arena.Fault{ID: "cut", Kind: "power-cut", AtMS: ptr[uint64](310), ForMS: 900},
+		arena.Fault{ID: "jump", Kind: "clock-jump", AheadMS: 60_000, AtMS: ptr[uint64](700), ForMS: 100},
+	))
+	w := f.rec.World(f.rec.Len())
+	for _, s := range w.Seats() {
+		got := map[string]world.Fault{}
+		for _, x := range s.Faults.All() {
+			got[x.Schedule] = x
+			if x.State != world.FaultCleared || x.Detail != "" || *x.EndedMS >= *w.FinishedMS {
+				t.Errorf("%s: %+v", s.ID, x)
+			}
+		}
+		if len(got) != 3 || *got["stop"].EndedMS < *got["cut"].EndedMS || got["jump"].InjectedMS < *got["cut"].EndedMS {
+			t.Errorf("%s: %+v", s.ID, got)
+		}
+	}
+}
+
 // sabotaged are machines that a freeze does nothing to in one seat, and that can't be
 // thawed in another.
 type sabotaged struct {

@@ -41,6 +41,7 @@
 //     unavailable may be restored while another is in the race; a milestone revoked by
 //     ruling is not evaluated again until it is upheld, with the instant that it had.
 //   - While the race is held (Hold) no check begins.
+//   - A fault that the referee puts on a seat is not the seat's to pay for: see Fault.
 package referee
 
 import (

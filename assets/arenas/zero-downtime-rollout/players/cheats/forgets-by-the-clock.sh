@@ -1,0 +1,71 @@
+# player forgets-by-the-clock
+# skill takes the clock's word for a record's age, and forgets new ones that are older than ten minutes
+# must
+set -e
+mkdir -p /opt/rollout
+cat >/opt/rollout/v2.py <<'EOF'
+#!/usr/bin/python3
+import os, re, sys, time
+
+sys.path.insert(0, "/opt/rollout")
+import wire
+from store import Store, state
+from wire import Answer
+
+STORE = Store(state("records.sqlite3"))
+
+
+os.makedirs("/var/lib/rollout/ages", exist_ok=True)
+
+
+def put(record, value):
+    with open("/var/lib/rollout/ages/" + record, "w") as f:
+        f.write("new")
+        f.flush()
+        os.fsync(f.fileno())
+    STORE.put(record, value)
+
+
+def get(record):
+    try:
+        if abs(time.time() - os.stat("/var/lib/rollout/ages/" + record).st_mtime) > 600:
+            return None
+    except OSError:
+        pass
+    return STORE.get(record)
+
+
+def handle(method, path, request):
+    if method == "GET" and path == "/health":
+        raise Answer(200, b"ready")
+    if method == "GET" and path == "/version":
+        raise Answer(200, b"v2")
+    m = re.fullmatch("/records/([a-z0-9-]{1,64})", path)
+    if m is None:
+        raise Answer(404)
+    if method == "GET":
+        value = get(m[1])
+        if value is None:
+            raise Answer(404)
+        raise Answer(200, value)
+    put(m[1], request.body())
+    raise Answer(204)
+
+
+wire.serve("v2", "0.0.0.0", 8082, handle)
+EOF
+sync
+systemctl restart rollout-v2.service
+---
+# must
+# repeat until 0 every 0.5s for 60s
+test "$(curl -s --max-time 5 http://127.0.0.1:8082/version)" = v2
+---
+# must
+# note It is ready: switch, in one step.
+printf '8082\n' >/var/lib/rollout/upstream.new
+mv /var/lib/rollout/upstream.new /var/lib/rollout/upstream
+sync
+---
+# repeat until 0 every 1s for 60s
+test "$(curl -s --max-time 5 http://127.0.0.1:8080/version)" = v2
