@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -40,6 +41,8 @@ type bench struct {
 	ports map[string]int // by the port in the guest
 	shim  *httptest.Server
 	done  chan struct{}
+
+	elsewhere *strings.Replacer
 	// fronts are the forwards, by the port in the guest.
 	fronts map[string]string
 
@@ -58,14 +61,21 @@ type unit struct {
 // moved are the folders that are put elsewhere.
 var moved = []string{"/opt/", "/var/lib/", "/etc/replaybook", "/etc/systemd/system", "/usr/lib/systemd/system", "/usr/lib/job-queue", "/usr/lib/blueprint", "/run/", "/dev/shm/"}
 
-func (b *bench) move(s string) string {
-	for _, dir := range moved {
-		s = strings.ReplaceAll(s, dir, b.root+dir)
+func (b *bench) move(s string) string { return b.elsewhere.Replace(s) }
+
+// freePort is below those that the kernel gives away by itself, so that nobody has it
+// by chance when it is wanted.
+func freePort(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		port := 20000 + rand.IntN(10000)
+		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	for from, to := range b.ports {
-		s = strings.ReplaceAll(s, from, strconv.Itoa(to))
-	}
-	return s
+	t.Fatal("no port is free")
+	return 0
 }
 
 func newBench(t *testing.T, p *arena.Package, secret probe.Secret, territory string) *bench {
@@ -76,14 +86,15 @@ func newBench(t *testing.T, p *arena.Package, secret probe.Secret, territory str
 		}
 	}
 	b := &bench{t: t, root: runtimeDir(t), ports: map[string]int{}, fronts: map[string]string{}, units: map[string]*unit{}, done: make(chan struct{})}
-	for _, port := range []string{"8080", "8081", "8082", "9001"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.ports[port] = l.Addr().(*net.TCPAddr).Port
-		defer l.Close()
+	var elsewhere []string
+	for _, dir := range moved {
+		elsewhere = append(elsewhere, dir, b.root+dir)
 	}
+	for _, port := range []string{"8080", "8081", "8082", "9001"} {
+		b.ports[port] = freePort(t)
+		elsewhere = append(elsewhere, port, strconv.Itoa(b.ports[port]))
+	}
+	b.elsewhere = strings.NewReplacer(elsewhere...)
 	for port := range b.ports {
 		b.fronts[port] = b.front(port)
 	}

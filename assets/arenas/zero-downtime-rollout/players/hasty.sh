@@ -1,5 +1,5 @@
 # player hasty
-# skill switches as soon as v2 is started, before it serves
+# skill switches first, and starts v2 behind the switch
 # must
 set -e
 mkdir -p /opt/rollout
@@ -42,8 +42,11 @@ def handle(method, path, request):
 
 wire.serve("v2", "0.0.0.0", 8082, handle)
 EOF
-systemctl restart rollout-v2.service
 printf '8082\n' >/var/lib/rollout/upstream
+---
+# pause 1s
+# must
+systemctl restart rollout-v2.service
 ---
 # repeat until 0 every 1s for 60s
 test "$(curl -s --max-time 5 http://127.0.0.1:8080/version)" = v2
