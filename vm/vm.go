@@ -51,6 +51,14 @@ type MachineSpec struct {
 	// fails Prepare.
 	Setup []string
 
+	// Runner is a program, beginning with #!, that starts the machine's process in
+	// the hypervisor's place; nil starts that itself. It must become it (exec), with
+	// $QEMU_OPTS among its arguments, split at spaces, and with a virtio user NIC
+	// that $QEMU_NET_OPTS are the options of. It may add devices, always the same.
+	// Its environment says AOE_TERRITORY_ID (the cluster's name), AOE_MACHINE,
+	// AOE_HOST, AOE_SSH_PORT and, with forwards, AOE_SERVICE_PORT, the first's.
+	Runner []byte
+
 	// Forwards are the guest's TCP ports that the host reaches through its
 	// loopback, beside port 22, which always is.
 	Forwards []int

@@ -235,6 +235,9 @@ type Budget struct {
 type Guest struct {
 	// Setup runs once, as root, when the machines are prepared.
 	Setup []string `json:"setup,omitempty" default:"[]"`
+	// Runner is a file of the package that starts each machine's process in QEMU's
+	// place: vm.MachineSpec.Runner.
+	Runner string `json:"runner,omitempty" default:""`
 	// Forwards are guest ports, on every machine, that the referee reaches from
 	// outside, beside the service's.
 	Forwards []uint16 `json:"forwards,omitempty" default:"[]"`

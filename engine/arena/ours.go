@@ -183,6 +183,7 @@ func (c *checker) guest() {
 	}
 	c.ports("guest.forwards", map[uint16]bool{}, g.Forwards...)
 	c.failIf(len(g.Forwards) > 64, "guest.forwards", "must be at most 64")
+	c.failIf(g.Runner != "" && !local(g.Runner), "guest.runner", "%s must be a file inside the package", quote(g.Runner))
 	c.argv("guest.setup", g.Setup)
 	c.argv("guest.seat", g.Seat)
 	names := map[string]bool{}

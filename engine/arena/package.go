@@ -85,6 +85,12 @@ func (p *Package) Spec(territory string) (vm.Spec, error) {
 		return vm.Spec{}, fmt.Errorf("%s: %w", p.File, err)
 	}
 	var spec vm.Spec
+	var runner []byte
+	if r := p.guest.Runner; r != "" {
+		if runner, err = readFile(p.FS, path.Clean(r)); err != nil {
+			return vm.Spec{}, fmt.Errorf("%s: guest.runner: %w", p.File, err)
+		}
+	}
 	for i, m := range machines {
 		var ports []uint16
 		if i == 0 {
@@ -102,7 +108,7 @@ func (p *Package) Spec(territory string) (vm.Spec, error) {
 		}
 		spec.Machines = append(spec.Machines, vm.MachineSpec{
 			Name: m.Name, VCPUs: int(m.Resources.VCPUs), MemoryMiB: int(m.Resources.MemoryMiB), DiskMiB: int(m.Resources.DiskMiB),
-			Files: files, Setup: slices.Clone(p.guest.Setup), Forwards: forwards,
+			Files: files, Setup: slices.Clone(p.guest.Setup), Forwards: forwards, Runner: runner,
 		})
 	}
 	var a, b, c int
@@ -247,6 +253,13 @@ func (p *Package) Hashes() (map[string]string, error) {
 			return nil, fmt.Errorf("%s: hash %s: %w", p.File, part, err)
 		}
 		out[part] = sum
+	}
+	if r := p.guest.Runner; r != "" {
+		sum, err := hashTree(p.FS, path.Clean(r))
+		if err != nil {
+			return nil, fmt.Errorf("%s: hash %s: %w", p.File, r, err)
+		}
+		out["runner"] = sum
 	}
 	h := sha256.New()
 	for _, s := range p.Manifest.Milestones() {

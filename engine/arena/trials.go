@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 )
 
 // Trial is a scripted player whose result is known, so that the arena itself can
@@ -109,8 +110,17 @@ func (c *checker) trials() {
 	}
 }
 
-// trials sees that the scripts of players and cheats are there.
+// trials sees that the scripts of players and cheats are there, and the runner.
 func (r *resolver) trials() {
+	if name := r.p.guest.Runner; name != "" && r.p.standIn == nil {
+		data, err := readFile(r.p.FS, path.Clean(name))
+		switch {
+		case err != nil:
+			r.fail("guest.runner", "the package has no file %s", quote(name))
+		case !strings.HasPrefix(string(data), "#!"):
+			r.fail("guest.runner", "%s must begin with #!, e.g. #!/bin/sh", quote(name))
+		}
+	}
 	for i, t := range r.p.Manifest.Players {
 		if !isFile(r.p.FS, path.Clean(t.Script)) {
 			r.fail(fmt.Sprintf("players[%d].script", i), "the package has no file %s", quote(t.Script))

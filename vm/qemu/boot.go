@@ -183,7 +183,13 @@ func (m *machine) start(ctx context.Context, p plan) (*boot, error) {
 	} else {
 		stored <- nil
 	}
-	proc, err := spawn(h.binary, commandLine(p.launch), files)
+	binary, args, env := h.binary, commandLine(p.launch), []string(nil)
+	if p.Spec.Runner != nil {
+		if binary, args, env, err = m.runner(p.launch, &files); err != nil {
+			return nil, fmt.Errorf("machine %q: its runner: %w", m.spec.Name, err)
+		}
+	}
+	proc, err := spawn(binary, args, files, env...)
 	if err != nil {
 		return nil, fmt.Errorf("machine %q: %w", m.spec.Name, err)
 	}

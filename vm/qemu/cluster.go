@@ -17,6 +17,7 @@ import (
 // cluster is a started set of machines.
 type cluster struct {
 	host      *hostFacts
+	name      string
 	spec      vm.Spec
 	dir       string
 	freePorts func(int) ([]int, error)
@@ -35,7 +36,7 @@ var _ vm.Cluster = (*cluster)(nil)
 
 // newCluster makes a cluster of machines that are all off.
 func (d *Driver) newCluster(h *hostFacts, spec vm.Spec, s vm.Start) *cluster {
-	c := &cluster{host: h, spec: spec, dir: s.Dir, freePorts: d.ports, timeout: d.timeout, links: map[string]*link.Hub{}}
+	c := &cluster{host: h, name: s.Name, spec: spec, dir: s.Dir, freePorts: d.ports, timeout: d.timeout, links: map[string]*link.Hub{}}
 	c.life, c.end = context.WithCancel(context.Background())
 	for _, l := range spec.Links {
 		c.links[l.Name] = link.New()

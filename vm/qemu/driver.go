@@ -192,6 +192,8 @@ func keyOf(spec vm.Spec, files []filesTar, h *hostFacts) string {
 		Disk  int
 		Setup []string
 		Ports []int
+
+		Runner string `json:",omitempty"`
 	}
 	key := struct {
 		Version  int
@@ -206,7 +208,7 @@ func keyOf(spec vm.Spec, files []filesTar, h *hostFacts) string {
 		l := launchOf(spec, i, h)
 		l.RAM, l.Layers = ramShared, 1
 		key.Machines = append(key.Machines, machineKey{
-			Files: files[i].digest, Args: commandLine(l), Disk: m.DiskMiB, Setup: m.Setup, Ports: m.Forwards,
+			Files: files[i].digest, Args: commandLine(l), Disk: m.DiskMiB, Setup: m.Setup, Ports: m.Forwards, Runner: string(m.Runner),
 		})
 	}
 	b, _ := json.Marshal(key) // plain data always encodes

@@ -36,7 +36,7 @@ type process struct {
 //
 // The process dies with ours (package child); and should that fail, losing its
 // controlling terminal hangs it up.
-func spawn(binary string, args []string, files []*os.File) (*process, error) {
+func spawn(binary string, args []string, files []*os.File, env ...string) (*process, error) {
 	ours, theirs, err := openPTY()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func spawn(binary string, args []string, files []*os.File) (*process, error) {
 	p := &process{pty: ours, exited: make(chan struct{}), stderr: &tailWriter{}}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = "/"
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "LANG=C", "TMPDIR=/nonexistent"}
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "LANG=C", "TMPDIR=/nonexistent"}, env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, p.stderr
 	cmd.ExtraFiles = files
 	cmd.WaitDelay = time.Second // for the copying of stderr, once the process is gone
@@ -68,7 +68,9 @@ func spawn(binary string, args []string, files []*os.File) (*process, error) {
 // kill ends the process and waits until it has.
 func (p *process) kill() {
 	p.killed.Store(true)
-	_ = p.proc.Kill() // fails only when it has ended
+	// With a runner that did not become QEMU, its group: it leads a session.
+	_ = syscall.Kill(-p.proc.Pid, syscall.SIGKILL) // fails only when it has ended
+	_ = p.proc.Kill()
 	<-p.exited
 }
 

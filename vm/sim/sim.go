@@ -172,6 +172,9 @@ func check(spec vm.Spec) error {
 			return fmt.Errorf("prepare simulated cluster: machine name %q is taken or no hostname", m.Name)
 		}
 		seen[m.Name] = true
+		if m.Runner != nil {
+			return fmt.Errorf("prepare simulated cluster: machine %s has a runner: that starts real machines only", m.Name)
+		}
 		for _, p := range m.Forwards {
 			if p < 1 || p > 65535 {
 				return fmt.Errorf("prepare simulated cluster: machine %s: forward %d is no port", m.Name, p)
