@@ -336,6 +336,10 @@ func TestEveryKind(t *testing.T) {
 		"hostile_output": {
 			events(event.HostileOutput{Territory: "one", Where: "console"}), map[string]string{t1 + "hostile_outputs": `1`}, nil,
 		},
+		"decoy_used": {
+			events(5, event.DecoyUsed{Territory: "one", Agent: "a", Decoy: "spare-key", Detail: "shown"}), map[string]string{t1 + "decoys_used": `1`},
+			func(w *World) any { return w.Seat("one").Decoys.At(0) == DecoyUse{5, 0, "spare-key", "shown"} },
+		},
 		"an unknown kind": {
 			events(5, event.Unknown{Name: "moon_rose"}), map[string]string{"refbox unknown_kinds": `1`, "elapsed_ms": `5`, "territories": `{}`}, nil,
 		},

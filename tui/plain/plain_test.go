@@ -15,7 +15,7 @@ var bodies = []event.Body{
 	event.DurableDeploymentCompleted{}, event.MatchFinished{}, event.UsageCharged{}, event.PostMatchDrainStarted{},
 	event.PostMatchDrainFinished{}, event.AgentFinished{}, event.AgentInterrupted{}, event.AgentTerminated{}, event.AgentOutraced{},
 	event.HealthObserved{}, event.TerritoryStateChanged{}, event.ResourcesChanged{}, event.TerritoryEliminated{}, event.InfrastructureFailure{},
-	event.AgentActionStarted{}, event.AgentActionFinished{}, event.AttackStarted{}, event.AttackFinished{}, event.FaultInjected{},
+	event.DecoyUsed{}, event.AgentActionStarted{}, event.AgentActionFinished{}, event.AttackStarted{}, event.AttackFinished{}, event.FaultInjected{},
 	event.FaultConfirmed{}, event.FaultCleared{}, event.FaultFailed{}, event.CanarySample{}, event.CanaryResult{}, event.LimitReached{}, event.SeatUnavailable{},
 	event.HeatPaused{}, event.HeatResumed{}, event.ConsoleAttached{}, event.ConsoleDetached{}, event.RefereeRuling{}, event.OperatorNote{},
 	event.HostileOutput{},

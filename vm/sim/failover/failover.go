@@ -183,6 +183,9 @@ func readBody(r *http.Request, absent string) (body string, status int, why stri
 		return "", 411, "length required"
 	}
 	if n > maxValue {
+		// A connection that is closed with something unread is reset, and the reset may
+		// overtake the answer. A slightly too large value is what gets one for certain.
+		io.CopyN(io.Discard, r.Body, int64(min(n, 2*maxValue))) //nolint:errcheck // the client may have gone
 		return "", 413, "too large"
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, int64(n)))
