@@ -247,7 +247,7 @@ appended twice. In a terminal it asks first.`,
 				return err
 			}
 			if l.Log() == "" {
-				return brokenError(errors.New("there is no ledger to append to yet; run: refbox ledger init"))
+				return environmentError(errors.New("there is no ledger to append to yet; run: refbox ledger init"))
 			}
 			path, err := filepath.Abs(args[0])
 			if err != nil {

@@ -122,6 +122,9 @@ func document(path, name string, into any) (dir string, err error) {
 	if err != nil {
 		return "", brokenError(err)
 	}
+	if !st.Mode().IsRegular() {
+		return "", brokenError(fmt.Errorf("%s is not a regular file", path))
+	}
 	if st.Size() > 64<<20 {
 		return "", brokenError(fmt.Errorf("%s has %d bytes; that is more than this can be", path, st.Size()))
 	}

@@ -121,7 +121,7 @@ func open(file, origin string, data []byte, own fs.FS) (*Package, []Problem, err
 	if m.Guest != nil {
 		p.guest = *m.Guest
 	}
-	if origin != "bundled" && isDir(assets.Arenas(), m.Arena.ID) {
+	if origin != "bundled" && isID(m.Arena.ID) && isDir(assets.Arenas(), m.Arena.ID) {
 		b, err := Load(m.Arena.ID)
 		if err != nil {
 			return nil, nil, err

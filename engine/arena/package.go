@@ -87,7 +87,7 @@ func (p *Package) Spec(territory string) (vm.Spec, error) {
 	var spec vm.Spec
 	var runner []byte
 	if r := p.guest.Runner; r != "" {
-		if runner, err = readFile(p.FS, path.Clean(r)); err != nil {
+		if runner, err = ReadFile(p.FS, path.Clean(r)); err != nil {
 			return vm.Spec{}, fmt.Errorf("%s: guest.runner: %w", p.File, err)
 		}
 	}
@@ -263,7 +263,7 @@ func (p *Package) Hashes() (map[string]string, error) {
 	}
 	h := sha256.New()
 	for _, s := range p.Manifest.Milestones() {
-		data, err := readFile(p.FS, p.verifiers[s.ID])
+		data, err := ReadFile(p.FS, p.verifiers[s.ID])
 		if err != nil {
 			return nil, fmt.Errorf("%s: hash the verifier of %s: %w", p.File, s.ID, err)
 		}
@@ -289,7 +289,7 @@ func hashTree(fsys fs.FS, root string) (string, error) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		data, err := readFile(fsys, name)
+		data, err := ReadFile(fsys, name)
 		if err != nil {
 			return err
 		}
@@ -303,7 +303,8 @@ func hashTree(fsys fs.FS, root string) (string, error) {
 // maxFileBytes bounds any one file of a package.
 const maxFileBytes = 64 << 20
 
-func readFile(fsys fs.FS, name string) ([]byte, error) {
+// ReadFile reads a file of a package: a regular one, of at most 64 MiB.
+func ReadFile(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, err

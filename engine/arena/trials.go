@@ -113,7 +113,7 @@ func (c *checker) trials() {
 // trials sees that the scripts of players and cheats are there, and the runner.
 func (r *resolver) trials() {
 	if name := r.p.guest.Runner; name != "" && r.p.standIn == nil {
-		data, err := readFile(r.p.FS, path.Clean(name))
+		data, err := ReadFile(r.p.FS, path.Clean(name))
 		switch {
 		case err != nil:
 			r.fail("guest.runner", "the package has no file %s", quote(name))

@@ -53,6 +53,9 @@ type onSeat struct {
 	clearing chan struct{} // holds a token while it is undone; and while it is injected
 	active   *fault.Active
 	undo     chan struct{} // closed when it is gone
+	calm     func()        // ends what it excuses in the eyes of the seat's watch
+
+	placed bool // it may be on the machines: faults.mu
 }
 
 // passing is the first passing of a milestone that a schedule waits for.
@@ -157,6 +160,7 @@ func (f *faults) inject(ctx context.Context, s *seat, spec fault.Fault, how refe
 		f.drop(x)
 		return nil, err
 	}
+	x.calm = s.probe.Disturb()
 	said.Territory, said.Fault, said.Target, said.Params = s.id(), string(spec.Kind), spec.Target(), spec.Params()
 	said.Proves, said.Alone = how.Proves, how.Alone
 	if err := f.h.sayRunning(said); err != nil {
@@ -171,7 +175,9 @@ func (f *faults) inject(ctx context.Context, s *seat, spec fault.Fault, how refe
 	dying := context.AfterFunc(f.h.ctx, func() { s.cluster.Close() })
 	defer dying()
 	active, err := fault.Inject(within, s.cluster, spec)
-	x.active = active
+	f.mu.Lock()
+	x.active, x.placed = active, active != nil
+	f.mu.Unlock()
 	if spec.Kind.Boots() && !errors.Is(err, fault.ErrUnfit) {
 		s.gateway.Drop(spec.Machine, "the referee's fault "+string(spec.Kind)+" ended the machine's boot")
 	}
@@ -299,6 +305,9 @@ func (f *faults) drop(x *onSeat) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.on, x.id)
+	if x.calm != nil {
+		x.calm()
+	}
 	close(x.undo)
 }
 
@@ -388,8 +397,10 @@ func (f *faults) keeps(m vm.Machine, k fault.Kind) (*onSeat, bool) {
 	if f == nil {
 		return nil, false
 	}
-	for _, x := range f.list() {
-		if x.fault.Kind == k && x.seat.cluster.Machine(x.fault.Machine) == m {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, x := range f.on { // one that still waits for its moment is on nothing
+		if x.placed && x.fault.Kind == k && x.seat.cluster.Machine(x.fault.Machine) == m {
 			return x, true
 		}
 	}

@@ -189,7 +189,10 @@ func (h *Heat) gateways(do func(*agent.Gateway)) {
 // freeze pauses a machine, unless a fault keeps it frozen.
 func (h *Heat) freeze(m vm.Machine, ctx context.Context) error {
 	if _, frozen := h.faults.Load().keeps(m, fault.Freeze); frozen {
-		return nil
+		// One that was thawed, and could not be seen to be, runs.
+		if p, err := m.Power(ctx); err == nil && p == vm.PowerPaused {
+			return nil
+		}
 	}
 	return m.Pause(ctx)
 }

@@ -16,7 +16,12 @@ type lines map[string]int
 
 type oddity struct{ path, text string }
 
-const maxDepth = 32
+const (
+	maxDepth = 32
+	// A value's whole path is kept, so that both of these bound the memory.
+	maxKey    = 100
+	maxValues = 100_000
+)
 
 // walk finds the place of each value of a JSON text, and the strings in it that
 // are not plain text on one line: whoever reads on may show all the others. Lines
@@ -50,6 +55,9 @@ func (w *walker) value(path string, depth int) error {
 	if err != nil {
 		return err
 	}
+	if len(w.at) >= maxValues {
+		return fmt.Errorf("more than %d values", maxValues)
+	}
 	end := int(w.d.InputOffset())
 	w.line += bytes.Count(w.data[w.seen:end], []byte("\n"))
 	w.seen = end
@@ -70,6 +78,9 @@ func (w *walker) value(path string, depth int) error {
 				}
 				name, _ := key.(string)
 				w.plain(path, name)
+				if len(name) > maxKey {
+					return fmt.Errorf("a key of %d bytes, at most %d are allowed", len(name), maxKey)
+				}
 				if at = text.Line(name); path != "" {
 					at = path + "." + at
 				}

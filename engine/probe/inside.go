@@ -107,7 +107,7 @@ func (g Guest) Systemctl(ctx context.Context, action, unit string) (vm.RunResult
 	}
 	if !strings.HasPrefix(action, "is-") {
 		g.a.disrupted = true
-		defer g.a.Seat.disturb()()
+		defer g.a.Seat.disturb(settleTime)()
 	}
 	argv := []string{"systemctl", "--no-ask-password", action}
 	if unit != "" {
@@ -123,7 +123,7 @@ func (g Guest) Run(ctx context.Context, argv []string, stdin []byte, timeout tim
 	}
 	if argv[0] == "systemctl" {
 		g.a.disrupted = true
-		defer g.a.Seat.disturb()()
+		defer g.a.Seat.disturb(settleTime)()
 	}
 	return g.run(ctx, "run", argv, stdin, timeout)
 }

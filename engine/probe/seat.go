@@ -300,7 +300,7 @@ const (
 // back as ordered, which an error about a watched port does not deny.
 func (a *Attempt) Reboot(ctx context.Context, boot *Boot) (back bool, err error) {
 	a.disrupted = true
-	defer a.Seat.disturb()()
+	defer a.Seat.disturb(settleBootTime)()
 	if boot == nil {
 		boot = new(Boot)
 	}

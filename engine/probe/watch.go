@@ -55,10 +55,11 @@ type watching struct {
 	failures  int
 	first     lapse
 	seen      map[string]string
-	disturbed int   // by the referee, at the moment
-	settling  bool  // after that
-	streak    int   // right answers in a row
-	kept      []int // numbers of the writes that were acknowledged
+	disturbed int    // by the referee, at the moment
+	until     uint64 // when what it did excuses nothing any more
+	settling  bool   // after that
+	streak    int    // right answers in a row
+	kept      []int  // numbers of the writes that were acknowledged
 }
 
 // plan is what is asked.
@@ -78,12 +79,22 @@ const (
 )
 
 // settled is how many right answers in a row end what the referee's own doing
-// excuses.
+// excuses, and the time after which it excuses nothing any more, whatever the answers
+// are: a seat cannot keep it open. A boot takes longer to have its services back.
 func (p plan) settled() int { return 4 * (len(p.paths) + 1) }
 
+const (
+	settleTime     = 5 * time.Second
+	settleBootTime = 20 * time.Second
+)
+
+// Disturb notes that a referee's fault is on the seat until the function it gives is
+// called.
+func (s *Seat) Disturb() func() { return s.disturb(settleBootTime) }
+
 // disturb notes that the referee is at work in the seat until the function it
-// gives is called.
-func (s *Seat) disturb() func() {
+// gives is called, and for at most so long what comes of it.
+func (s *Seat) disturb(settle time.Duration) func() {
 	w := &s.watching
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,26 +103,34 @@ func (s *Seat) disturb() func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.disturbed--
-		w.settling, w.streak = true, 0
+		w.settle(s.c.Clock() + uint64(s.slow(settle).Milliseconds()))
 	}
 }
 
 // Hold lets the seat's watch rest until Release: its machines are about to be
 // frozen.
-func (s *Seat) Hold() { s.watching.hold(true) }
+func (s *Seat) Hold() { s.hold(true) }
 
 // Release undoes Hold.
-func (s *Seat) Release() { s.watching.hold(false) }
+func (s *Seat) Release() { s.hold(false) }
 
-func (w *watching) hold(on bool) {
+func (s *Seat) hold(on bool) {
+	w := &s.watching
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// What is under way when the machines freeze, or thaw, tells nothing.
-	w.held, w.settling, w.streak = on, true, 0
+	w.held = on
+	w.settle(s.c.Clock() + uint64(s.slow(settleTime).Milliseconds()))
 }
 
-// excused tells whether a failure now is not the service's.
-func (w *watching) excused() bool { return w.held || w.settling || w.disturbed > 0 }
+// settle begins the time after a disturbance, which until ends at the latest.
+func (w *watching) settle(until uint64) { w.settling, w.streak, w.until = true, 0, max(w.until, until) }
+
+// excused tells whether a failure at an instant of the heat's clock is not the
+// service's.
+func (w *watching) excused(at uint64) bool {
+	return w.held || w.disturbed > 0 || w.settling && at < w.until
+}
 
 func (w *watching) stop() {
 	w.mu.Lock()
@@ -191,7 +210,7 @@ func (s *Seat) watchService(ctx context.Context, p plan) {
 	for n := 0; ; n++ {
 		for _, q := range s.round(p, n) {
 			w.mu.Lock()
-			held, excused := w.held, w.excused()
+			held, excused := w.held, w.excused(s.c.Clock())
 			w.mu.Unlock()
 			if !held {
 				at := s.c.Clock()
@@ -218,7 +237,7 @@ func (s *Seat) sampled(q sample, rep Reply, err error, at uint64, excused bool) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	right := err == nil && rep.Error == "" && q.right(rep)
-	excused = excused || w.excused()
+	excused = excused || w.excused(at)
 	if _, watched := w.plan.right[q.path]; watched && right {
 		w.seen[q.path] = string(rep.Body)
 	}

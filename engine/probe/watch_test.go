@@ -90,7 +90,7 @@ func TestWatch(t *testing.T) {
 	until("v2 is not seen", func() bool { _, version, _ := look(); return version == "v2" })
 
 	// The referee's own doing, until the service serves again.
-	end := r.disturb()
+	end := r.disturb(settleTime)
 	s.down.Store(true)
 	until("the outage is not seen", func() bool { r.watching.mu.Lock(); defer r.watching.mu.Unlock(); return r.watching.disturbed == 1 })
 	time.Sleep(100 * time.Millisecond) // some samples fail: that is what is excused

@@ -70,7 +70,7 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 	if idle && f.Category != probe.Transport && source == "" {
 		g.vain++
 	}
-	g.lost = f.Final
+	g.lost = f.Final && source == "" // not by what a referee's fault does
 	s.fail(m, f, e, timed.Err() == nil && !f.Final)
 	if errors.Is(err, probe.ErrGone) {
 		return err
@@ -296,7 +296,7 @@ func (s *seat) strike(ctx context.Context, m *Milestone, number uint64, v *verdi
 		return err
 	}
 	if f != nil {
-		return &probe.Failure{Category: f.Category, Source: f.Source, Reason: "attack: " + words + ": " + res.Detail}
+		return &probe.Failure{Category: f.Category, Source: f.Source, Final: f.Final, Reason: "attack: " + words + ": " + res.Detail}
 	}
 	return nil
 }

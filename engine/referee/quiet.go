@@ -28,12 +28,11 @@ func (s *seat) still() bool {
 			need = quietDisturbing
 		}
 		switch {
-		case s.passed[m.ID] != nil, g.lost:
-		case !s.settled(m):
-			return false
+		case s.passed[m.ID] != nil, g.lost, s.voided(m):
 		case g.ruled:
 			return false
-		case s.stands(m) && g.vain < need:
+		case !s.stands(m): // and what it rests on is looked at itself
+		case !s.settled(m), g.vain < need:
 			return false
 		}
 	}
@@ -62,6 +61,14 @@ func (r *Race) hush(s *seat, quiet bool) {
 	if all {
 		r.finish("no player is left, and nothing changes any more")
 	}
+}
+
+// voided tells whether a milestone cannot be decided any more, since a fault that it
+// rests on did not bite.
+func (s *seat) voided(m *Milestone) bool {
+	s.hurts.mu.Lock()
+	defer s.hurts.mu.Unlock()
+	return s.hurts.void[m.ID]
 }
 
 // settled tells whether no fault that a milestone waits for is still to come, and none

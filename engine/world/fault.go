@@ -151,10 +151,17 @@ func (w *World) faulted(i int, e event.Event) {
 		if f == nil {
 			return
 		}
-		f.Stage, f.Detail, f.Voids = clip(b.Stage, maxDetail), clip(b.Detail, maxDetail), some(b.Voids)
+		f.Stage, f.Detail = clip(b.Stage, maxDetail), clip(b.Detail, maxDetail)
+		if len(b.Voids) > 0 { // what is void stays so when the next try to undo it fails too
+			f.Voids = some(b.Voids)
+		}
 		switch b.Stage {
 		case "clear":
-			f.State, f.Undone = FaultNotCleared, b.Receipt
+			if f.State = FaultNotCleared; f.ConfirmedMS == nil && len(f.Receipt) == 0 {
+				f.Receipt = b.Receipt // that of its injection, which failed halfway
+			} else {
+				f.Undone = b.Receipt
+			}
 			return
 		case "inject":
 			f.State = FaultNotInjected

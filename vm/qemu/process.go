@@ -69,6 +69,11 @@ func spawn(binary string, args []string, files []*os.File, env ...string) (*proc
 func (p *process) kill() {
 	p.killed.Store(true)
 	// With a runner that did not become QEMU, its group: it leads a session.
+	select {
+	case <-p.exited: // its number may be another's by now
+		return
+	default:
+	}
 	_ = syscall.Kill(-p.proc.Pid, syscall.SIGKILL) // fails only when it has ended
 	_ = p.proc.Kill()
 	<-p.exited

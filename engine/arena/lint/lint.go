@@ -104,7 +104,7 @@ func (l *linter) fresh(name string) ([]byte, bool) {
 		return nil, false
 	}
 	l.seen[name] = true
-	data, err := fs.ReadFile(l.p.FS, name)
+	data, err := arena.ReadFile(l.p.FS, name)
 	return data, err == nil
 }
 
