@@ -239,7 +239,9 @@ func (m *marked) inline(n ast.Node, st canvas.Style, lead string) {
 	}
 }
 
-// table writes a table's rows with their columns aligned, as far as they fit.
+// table writes a table's rows with their columns aligned; one that is wider than
+// the page as a record per row, as wrapped columns would stand under each other's
+// heads.
 func (m *marked) table(n *east.Table, lead string) {
 	var rows [][][]canvas.Cell
 	var widths []int
@@ -260,6 +262,14 @@ func (m *marked) table(n *east.Table, lead string) {
 		}
 		rows = append(rows, cells)
 	}
+	total := -3
+	for _, w := range widths {
+		total += w + 3
+	}
+	if total > m.w-text.Width(lead) && len(rows) > 1 {
+		m.records(rows[0], rows[1:], lead)
+		return
+	}
 	for i, r := range rows {
 		m.lead(lead)
 		for j, cell := range r {
@@ -274,12 +284,33 @@ func (m *marked) table(n *east.Table, lead string) {
 		m.end(text.Width(lead))
 		if i == 0 {
 			m.lead(lead)
-			total := -3
-			for _, w := range widths {
-				total += w + 3
-			}
 			m.put(strings.Repeat("─", max(1, min(total, m.w-text.Width(lead)))), canvas.Fg(canvas.Border), 0)
 			m.end(0)
+		}
+	}
+}
+
+// records writes each row as its first cell and, below it, the others with their
+// columns' heads.
+func (m *marked) records(head [][]canvas.Cell, rows [][][]canvas.Cell, lead string) {
+	for _, r := range rows {
+		for j, cell := range r {
+			m.lead(lead)
+			switch {
+			case j == 0:
+				m.put("▪ ", canvas.Fg(canvas.Key), 0)
+			case len(cell) == 0:
+				m.line = m.line[:0]
+				continue
+			default:
+				m.put("  ", canvas.Style{}, 0)
+				if j < len(head) {
+					m.line = append(m.line, head[j]...)
+					m.put(" ", canvas.Style{}, 0)
+				}
+			}
+			m.line = append(m.line, cell...)
+			m.end(text.Width(lead) + 4)
 		}
 	}
 }
