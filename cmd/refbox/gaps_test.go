@@ -14,7 +14,7 @@ import (
 
 // lastStep is what completes the repair of primary-failover when all else is done:
 // from its end on the service is whole.
-const lastStep = `printf '8082\n' >/var/lib/failover/upstream; sync`
+const lastStep = "echo 8082 >/var/lib/failover/upstream; sync"
 
 // TestRealGaps lets three right players complete their repairs one after another,
 // in every order, as many heats as REFBOX_GAPS says, and none if unset: the log
@@ -30,17 +30,16 @@ func TestRealGaps(t *testing.T) {
 	seats := []string{"failover-one", "failover-three", "failover-two"}
 	orders := [][]int{{0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {0, 2, 1}, {2, 1, 0}, {1, 0, 2}}
 	for i := range n {
-		gap := time.Duration(1200+300*(i%3)) * time.Millisecond
+		gap := time.Duration(1000+300*(i%3)) * time.Millisecond
 		var fleet strings.Builder
 		fleet.WriteString("schema_version = 1\n")
+		meet := t.TempDir()
 		for place, at := range orders[i%len(orders)] {
-			script := fmt.Sprintf("# player gap\n# must\nsystemctl mask failover-primary.service\nprintf 'primary\\n' >/var/lib/failover/replica.role\n---\n"+
-				"# pause %s\n# must\n%s\n", 6*time.Second+time.Duration(place)*gap, lastStep)
-			name := fmt.Sprintf("player-%d.sh", place)
-			if err := os.WriteFile(b.path(name), []byte(script), 0o644); err != nil {
+			name := fmt.Sprintf("player-%d", place)
+			if err := os.WriteFile(b.path(name), []byte(gapPlayer(meet, place, gap)), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&fleet, "[[players]]\nid = %q\nterritory = %q\nadapter = \"script\"\nscript = \"./%s\"\n", fmt.Sprintf("player-%d", place), seats[at], name)
+			fmt.Fprintf(&fleet, "[[players]]\nid = %q\nterritory = %q\nadapter = \"command\"\ncommand = [\"./%s\"]\n", name, seats[at], name)
 		}
 		if err := os.WriteFile(b.path("gaps.toml"), []byte(fleet.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -67,6 +66,22 @@ func TestRealGaps(t *testing.T) {
 			t.Errorf("heat %d: %s was %v ahead, but %q won, in a dead heat: %v", i, first, clear, winner, tied)
 		}
 	}
+}
+
+// gapPlayer is a program that does all but the last step, waits in the folder meet
+// for the two others to have come as far and for the one before it to have done its
+// last step, and does its own after the gap.
+func gapPlayer(meet string, place int, gap time.Duration) string {
+	return fmt.Sprintf(`#!/bin/bash
+set -eu
+ssh -F "$REFBOX_SSH_CONFIG" seat "systemctl mask failover-primary.service; printf 'primary\\n' >/var/lib/failover/replica.role"
+touch %[1]s/ready-%[2]d
+until test "$(ls %[1]s | grep -c ready)" = 3; do sleep 0.05; done
+until test %[2]d = 0 || test -e %[1]s/done-$((%[2]d - 1)); do sleep 0.05; done
+sleep %[3]f
+ssh -F "$REFBOX_SSH_CONFIG" seat %[4]q
+touch %[1]s/done-%[2]d
+`, meet, place, gap.Seconds(), lastStep)
 }
 
 // lastSteps are the seats' instants, in milliseconds of the heat's clock, at which

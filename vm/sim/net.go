@@ -341,7 +341,10 @@ func (m *machine) openForwards() error {
 		if err != nil {
 			return fmt.Errorf("machine %s: open a loopback port for guest port %d: %w", m.spec.Name, f.guest, err)
 		}
-		f.l, f.addr = l, l.Addr().String()
+		f.l = l
+		if addr := l.Addr().String(); f.addr != addr { // at the start; later it is read without the lock
+			f.addr = addr
+		}
 		m.tasks.run(func() { m.serveForward(f, l) })
 	}
 	return nil

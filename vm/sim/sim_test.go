@@ -390,7 +390,15 @@ func TestRebootAndPower(t *testing.T) {
 	if err := m.PowerCut(ctx); !errors.Is(err, vm.ErrPower) {
 		t.Fatalf("second cut: %v", err)
 	}
+	asked := make(chan error, 1) // the referee asks for addresses at any time, this one included
+	go func() {
+		_, err := m.Addr(22)
+		asked <- err
+	}()
 	if err := m.PowerOnAgain(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-asked; err != nil {
 		t.Fatal(err)
 	}
 	until(t, "ping after power on", pings(t, m))
