@@ -35,6 +35,7 @@ comparison.`,
 		Example: "  refbox analyze session.jsonl\n  refbox analyze ./heat --json",
 		Args:    exactArgs(1, "one transcript or recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args[0] = locate(args[0])
 			rec, tr, err := openEither(args[0])
 			if err != nil {
 				return err

@@ -45,6 +45,7 @@ Actions:
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args[0] = locate(args[0])
 			if len(args) == 1 {
 				return deskState(cmd.Context(), a, args[0], asJSON)
 			}

@@ -62,7 +62,7 @@ FILE may be - for standard output.`,
 			}
 			return exactArgs(1, "one recording or transcript")(cmd, args)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return exportAll(cmd.Context(), a, args[0], o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return exportAll(cmd.Context(), a, locate(args[0]), o) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.cast, "cast", "", "write an asciicast to `FILE`")

@@ -205,8 +205,9 @@ A scenario's id wins over a folder of that name; ./name is the folder.`,
 
 func claimOf(ctx context.Context, l *ledger.Ledger, about string) (ledger.Claim, error) {
 	if l.Model.Scenario(about) == nil {
-		if _, err := os.Stat(about); err == nil {
-			rec, err := openRecording(about)
+		path := locate(about)
+		if _, err := os.Stat(path); err == nil {
+			rec, err := openRecording(path)
 			if err != nil {
 				return ledger.Claim{}, err
 			}
@@ -249,7 +250,7 @@ appended twice. In a terminal it asks first.`,
 			if l.Log() == "" {
 				return environmentError(errors.New("there is no ledger to append to yet; run: refbox ledger init"))
 			}
-			path, err := filepath.Abs(args[0])
+			path, err := filepath.Abs(locate(args[0]))
 			if err != nil {
 				return err
 			}

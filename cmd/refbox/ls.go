@@ -25,7 +25,11 @@ func newLs(a *app) *cobra.Command {
 		Use:   "ls [DIR...]",
 		Short: "List recordings: arena, winner, times, seats, integrity",
 		Long: `Lists the recordings in each DIR, newest first: folders, at most two levels down,
-and archives beside them. Without a DIR it lists what refbox recorded here.`,
+and archives beside them. Without a DIR it lists those in the data folder, where heats
+are recorded unless --output says otherwise.
+
+The last column is what replay, why, step and the others open the recording by: a path,
+or without a DIR a name in the data folder. A path that is there wins over such a name.`,
 		Example: "  refbox ls\n  refbox ls ./season --json",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := listRecordings(args)
@@ -38,7 +42,7 @@ and archives beside them. Without a DIR it lists what refbox recorded here.`,
 			case asJSON:
 				return writeJSON(a.out, list)
 			}
-			return printRecordings(a, list)
+			return printRecordings(a, list, len(args) == 0)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -115,16 +119,25 @@ func archivesIn(dir string) []string {
 	return out
 }
 
-// Widths of a list's columns: names are cut, so that a line stays in a terminal of
-// 120 columns.
+// Widths of a list's columns: what only describes a recording is cut; what opens it
+// is not, and stands last.
 const (
-	maxNameShown  = 44
 	maxArenaShown = 20
 	maxSeatShown  = 18
 )
 
-func printRecordings(a *app, list []recording.Summary) error {
-	rows := [][]string{{"STARTED", "RECORDING", "ARENA", "WINNER", "LENGTH", "SEATS", "INTEGRITY"}}
+// printRecordings prints a list; named, of the recordings in the data folder, by their
+// names there.
+func printRecordings(a *app, list []recording.Summary, named bool) error {
+	base := ""
+	if named {
+		var err error
+		if base, err = recordingsDir(); err != nil {
+			return err
+		}
+		defer fmt.Fprintf(a.err, "in %s; those recorded elsewhere, with --output: refbox ls FOLDER\n", text.Line(base))
+	}
+	rows := [][]string{{"STARTED", "ARENA", "WINNER", "LENGTH", "SEATS", "INTEGRITY", "RECORDING"}}
 	for _, s := range list {
 		started := "unknown"
 		if s.StartedAt.Year() > 1 {
@@ -134,8 +147,8 @@ func printRecordings(a *app, list []recording.Summary) error {
 			}
 		}
 		rows = append(rows, []string{
-			started, fit(s.Name, maxNameShown), fit(s.Arena, maxArenaShown), fit(winner(s), maxSeatShown),
-			playback.Format(s.DurationMS), fmt.Sprint(len(s.Seats)), integrity(s),
+			started, fit(s.Arena, maxArenaShown), fit(winner(s), maxSeatShown),
+			playback.Format(s.DurationMS), fmt.Sprint(len(s.Seats)), integrity(s), text.Line(openedBy(s, base)),
 		})
 	}
 	if len(list) == 0 {
@@ -143,6 +156,16 @@ func printRecordings(a *app, list []recording.Summary) error {
 		return err
 	}
 	return printRows(a.out, rows)
+}
+
+// openedBy is what opens a recording: its path, or its name below base.
+func openedBy(s recording.Summary, base string) string {
+	if base != "" {
+		if name, err := filepath.Rel(base, s.Path); err == nil {
+			return name
+		}
+	}
+	return s.Path
 }
 
 // printRows prints rows of cells in columns.

@@ -6,16 +6,46 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"refbox/engine/archive"
 	"refbox/engine/recording"
 	"refbox/engine/text"
+	"refbox/recordings"
 )
 
-// openRecording opens a heat's folder, a single log, or an archive of either.
+// locate finds what a user calls a recording: a path, or where none is there a name in
+// the data folder, as refbox ls prints it; of either a seat, as DIR/SEAT. What is
+// neither stays as it is.
+func locate(path string) string {
+	if _, err := os.Stat(path); err == nil || !filepath.IsLocal(path) {
+		return path
+	}
+	base, err := recordingsDir()
+	if err != nil {
+		return path
+	}
+	if _, err := os.Stat(filepath.Join(base, path)); err == nil {
+		return filepath.Join(base, path)
+	}
+	heat := filepath.Dir(path)
+	_, here := os.Stat(heat)
+	if _, there := os.Stat(filepath.Join(base, heat)); here != nil && there == nil {
+		return filepath.Join(base, path)
+	}
+	return path
+}
+
+// openRecording opens a heat's folder, a single log, or an archive of either, by its
+// path or its name; what is neither may be the name of one that the program brings along.
 func openRecording(path string) (*recording.Recording, error) {
+	path = locate(path)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if slices.Contains(recordings.Names(), path) {
+			return recording.OpenFS(recordings.Heats(), path)
+		}
 		return nil, fmt.Errorf("%s is not there; refbox ls lists the recordings", text.Line(path))
 	}
 	if !archive.Is(path) || err == nil && info.IsDir() {

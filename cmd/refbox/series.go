@@ -360,7 +360,7 @@ func figures(a *app) *cobra.Command {
 			}
 			var runs []series.Run
 			for _, dir := range args {
-				r, err := series.ReadRun(cmd.Context(), dir)
+				r, err := series.ReadRun(cmd.Context(), locate(dir))
 				if err != nil {
 					return brokenError(err)
 				}

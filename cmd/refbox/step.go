@@ -35,6 +35,7 @@ Without a terminal the steps are printed, one a line.`,
 			if cmd.Flags().Changed("at") && at < 0 {
 				return usageError("--at takes a step's number, from 0; %d is none", at)
 			}
+			args[0], beside = locate(args[0]), locate(beside)
 			if asJSON || !canShow(a) {
 				if beside != "" {
 					return usageError("--beside needs a terminal: two records are shown side by side")

@@ -20,10 +20,10 @@ func newWatch(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "watch DIR",
 		Short:   "Watch a heat that another process runs",
-		Example: "  refbox watch ~/.local/share/refbox/recordings/primary-failover-20260102-150405",
+		Example: "  refbox watch primary-failover-20260102-150405",
 		Args:    exactArgs(1, "one heat's folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return watch(cmd.Context(), a, args[0], lines)
+			return watch(cmd.Context(), a, locate(args[0]), lines)
 		},
 	}
 	c.Flags().BoolVar(&lines, "headless", false, "print a line per event instead of the screen")
@@ -123,7 +123,7 @@ func newReplay(a *app) *cobra.Command {
 With --against another recording runs behind it on the same clock: each seat has a
 ghost lane, and each milestone its split. Without a terminal, or with --headless or
 --json, the splits are printed.`,
-		Example: "  refbox replay ~/.local/share/refbox/recordings/primary-failover-20260102-150405\n" +
+		Example: "  refbox replay primary-failover-20260102-150405\n" +
 			"  refbox replay ./round-002 --against ./round-001",
 		Args: exactArgs(1, "one recording"),
 		RunE: func(cmd *cobra.Command, args []string) error {
