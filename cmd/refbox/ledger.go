@@ -237,9 +237,9 @@ func ledgerAdd(a *app) *cobra.Command {
 		Use:   "add DIR",
 		Short: "Judge a heat's evidence, and append it to the ledger",
 		Long: `Add makes evidence of a recorded heat for each scenario that its arena declares to
-exercise, holds it to every gate, shows what will be appended, and appends it: refused
-evidence, too, with the gates that refused it. What the ledger holds already is not
-appended twice. In a terminal it asks first.`,
+exercise, holds it to every gate, shows what it is worth, or what refused it, and appends it:
+refused evidence, too. What the ledger holds already is not appended twice. In a
+terminal it asks first. What each gate saw says refbox ledger show, or --json.`,
 		Example: "  refbox ledger add ./heat\n  refbox ledger add ./heat --fix \"replication is synchronous now\"",
 		Args:    exactArgs(1, "one heat"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -307,8 +307,8 @@ func ledgerDecide(a *app) *cobra.Command {
 		Use:   "decide SCENARIO accept|own|reopen",
 		Short: "Decide about a scenario: an accepted exception, owned elsewhere, or open again",
 		Long: `Decide appends a decision with its owner, reason and the day to look at it again.
-Only what is not injected is accepted; only what is not accepted is owned; reopen ends
-both, because it has expired or the topology changed.`,
+All three are needed. Only what is not injected is accepted; only what is not accepted
+is owned; reopen ends both, because it has expired or the topology changed.`,
 		Example: "  refbox ledger decide tower-loss accept --owner \"the keeper\" --reason \"one rack\" --review-on 2027-06-01",
 		Args:    exactArgs(2, "a scenario and accept, own or reopen"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -321,6 +321,10 @@ both, because it has expired or the topology changed.`,
 			set, err := ledgerSettings()
 			if err != nil {
 				return err
+			}
+			if d.Owner == "" || d.Reason == "" || d.ReviewOn == "" {
+				return usageError("a decision needs who answers for it, why, and when it is looked at again:\n  refbox ledger decide %s %s --owner NAME --reason TEXT --review-on %s",
+					text.Line(args[0]), text.Line(args[1]), time.Now().UTC().AddDate(0, 6, 0).Format(time.DateOnly))
 			}
 			if err := l.Permits(set, &d); err != nil {
 				return brokenError(err)

@@ -95,7 +95,7 @@ func TestHeatOffersEvidence(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	for _, want := range []string{"ledger    3 pieces of evidence, inconclusive: postgres-process-crash", "refbox ledger add " + out} {
+	for _, want := range []string{"ledger    3 pieces of evidence, refused: postgres-process-crash. Evidence of machines that start broken is always refused", "refbox ledger add " + out} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q at its end:\n%s", want, text)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,8 @@ func printFindings(l *lines, list []ledger.Finding) {
 
 // headline counts, as the screen's header does.
 func headline(p *ledger.Picture) string {
-	return fmt.Sprintf("observed %d of %d injectable; %d accepted, %d owned elsewhere", p.Observed, p.Injectable, p.Accepted, p.Owned)
+	return fmt.Sprintf("observed %d of %d injectable; of all %s %d accepted, %d owned elsewhere",
+		p.Observed, p.Injectable, count(len(p.Rows), "scenario"), p.Accepted, p.Owned)
 }
 
 func rowText(r *ledger.Row) string {
@@ -92,33 +94,39 @@ func printClaim(w io.Writer, c ledger.Claim, says string, verdict error) error {
 			l.f("  %s", s)
 		}
 	}
-	list("proves", c.Proves)
-	if len(c.Proves) == 0 {
-		l.f("proves nothing")
+	proves := c.Proves
+	if len(proves) == 0 {
+		proves = []string{"nothing"}
 	}
+	list("proves", proves)
 	list("does not prove", c.DoesNot)
 	if len(c.Prohibited) > 0 {
-		l.f("would need a prohibited inference")
+		l.f("must not be concluded")
 	}
 	for _, p := range c.Prohibited {
-		l.f("  %q needs %q (%s)", p.Conclusion, p.Needs, prohibitor(p))
+		l.f("  %q: %s that %q", p.Conclusion, prohibitor(p), p.Needs)
 	}
-	list("prohibited everywhere, and for ever", c.Always)
-	if says != "" {
-		if verdict == nil {
-			l.f("it may be said: %s", says)
-		} else {
-			l.f("it may not be said: %s", verdict)
-		}
+	list("prohibited whatever is observed", c.Always)
+	if says == "" {
+		return l.err
+	}
+	var r *ledger.Refusal
+	switch {
+	case verdict == nil:
+		l.f("may be said: %s", text.Line(says))
+	case errors.As(verdict, &r):
+		l.f("may not be said: %s (%s)", r.Text, r.Code)
+	default:
+		l.f("may not be said: %s", verdict)
 	}
 	return l.err
 }
 
 func prohibitor(t ledger.Temptation) string {
 	if t.OfModel {
-		return "the model prohibits it"
+		return "the model prohibits to infer"
 	}
-	return "the policy prohibits it"
+	return "the policy prohibits to infer"
 }
 
 // claimJSON is a claim, and what is said of a sentence.
@@ -141,27 +149,27 @@ func claimJSON(c ledger.Claim, says string, verdict error) any {
 	return out
 }
 
-// printOffers shows what a heat has to offer, and what of it is new.
+// printOffers shows what a heat has to offer, and what of it is new. Evidence that was
+// refused for the same reasons is told once.
 func printOffers(w io.Writer, j ledger.Judged, news []ledger.Entry) error {
 	l := &lines{w: w}
+	var order []string
+	where := map[string][]string{} // by what is told of it
 	for i := range j.Offers {
 		o := &j.Offers[i]
-		known := ""
-		if !slices.ContainsFunc(news, func(e ledger.Entry) bool { return e.Kept.ID == o.Evidence.ID }) {
-			known = "; the ledger holds it already"
+		told := offerLines(o, !slices.ContainsFunc(news, func(e ledger.Entry) bool { return e.Kept.ID == o.Evidence.ID }))
+		if where[told] == nil {
+			order = append(order, told)
 		}
-		l.f("%s at %s: %s%s", o.Evidence.Scenario, o.Evidence.Territory, o.Verdict.Outcome, known)
-		for _, g := range o.Verdict.Gates {
-			sign := "passed "
-			if !g.Pass {
-				sign = "REFUSED"
-			}
-			l.f("  %s  %-15s  %s", sign, g.Code, g.Text)
+		where[told] = append(where[told], text.Line(o.Evidence.Territory))
+	}
+	for _, told := range order {
+		scenario, rest, _ := strings.Cut(told, "\n")
+		worth, why, _ := strings.Cut(rest, "\n")
+		l.f("%s at %s: %s", scenario, strings.Join(where[told], ", "), worth)
+		for line := range strings.Lines(why) {
+			l.f("%s", strings.TrimSuffix(line, "\n"))
 		}
-		for _, why := range o.Verdict.Why {
-			l.f("  no more, since %s", why)
-		}
-		l.f("  %s", o.Kept().Sentence())
 	}
 	for _, n := range j.Notes {
 		l.f("note: %s", n)
@@ -169,21 +177,57 @@ func printOffers(w io.Writer, j ledger.Judged, news []ledger.Entry) error {
 	return l.err
 }
 
+// offerLines are the scenario, and on the lines after it what a piece of evidence is
+// worth: which gates refused it, or what it shows.
+func offerLines(o *ledger.Offer, known bool) string {
+	gates, refused := len(o.Verdict.Gates), len(o.Verdict.Refused())
+	lines := []string{o.Evidence.Scenario, fmt.Sprintf("%s, by all %d gates", o.Verdict.Outcome, gates)}
+	if refused > 0 {
+		lines[1] = fmt.Sprintf("%s, refused by %d of %s", o.Verdict.Outcome, refused, count(gates, "gate"))
+	}
+	if known {
+		lines[1] += "; the ledger holds it already"
+	}
+	for _, g := range o.Verdict.Gates {
+		if !g.Pass {
+			lines = append(lines, fmt.Sprintf("  %-15s  %s", g.Code, g.Text))
+		}
+	}
+	for _, why := range o.Verdict.Why {
+		lines = append(lines, "  no more, since "+why)
+	}
+	if refused == 0 {
+		lines = append(lines, "  "+o.Kept().Sentence())
+	}
+	return strings.Join(lines, "\n")
+}
+
 // offerText counts a heat's offers by what they are worth.
 func offerText(j ledger.Judged) string {
 	var parts []string
+	foregone := ""
 	for _, s := range ledger.States() {
 		var of []string
 		for i := range j.Offers {
-			if o := &j.Offers[i]; o.Verdict.Outcome == s && !slices.Contains(of, o.Evidence.Scenario) {
+			o := &j.Offers[i]
+			if o.Verdict.Outcome == s && !slices.Contains(of, o.Evidence.Scenario) {
 				of = append(of, o.Evidence.Scenario)
 			}
+			foregone = cmp.Or(foregone, ledger.Foregone(o.Evidence.Fault.Kind))
 		}
 		if len(of) > 0 {
-			parts = append(parts, fmt.Sprintf("%s: %s", s, strings.Join(of, ", ")))
+			word := string(s)
+			if s == ledger.Inconclusive {
+				word = "refused"
+			}
+			parts = append(parts, fmt.Sprintf("%s: %s", word, strings.Join(of, ", ")))
 		}
 	}
-	return count(len(j.Offers), "piece") + " of evidence, " + strings.Join(parts, "; ")
+	told := count(len(j.Offers), "piece") + " of evidence, " + strings.Join(parts, "; ")
+	if foregone != "" {
+		told += ". " + strings.TrimSuffix(foregone, ".")
+	}
+	return told
 }
 
 // offered says what a heat that has ended has to offer to the ledger at hand; "" when

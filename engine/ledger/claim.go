@@ -44,7 +44,7 @@ func (l *Ledger) Claim(p *Picture, scenario string) (Claim, error) {
 		k := it.Kept
 		switch {
 		case k.Outcome == Inconclusive:
-			c.DoesNot = append(c.DoesNot, fmt.Sprintf("anything by the heat of %s on %s: refused by %s", k.Day, k.Arena, joined(k.Refused)))
+			c.DoesNot = append(c.DoesNot, fmt.Sprintf("anything by the heat of %s on %s: the evidence was refused by %s", k.Day, k.Arena, joined(k.Refused)))
 		case it.Stale != "":
 			c.DoesNot = append(c.DoesNot, fmt.Sprintf("anything of today by the heat of %s on %s: %s", k.Day, k.Arena, it.Stale))
 		default:
@@ -104,7 +104,7 @@ func (l *Ledger) ClaimHeat(j Judged) Claim {
 			kinds = append(kinds, k.Scenario)
 		}
 		if k.Outcome == Inconclusive {
-			c.DoesNot = append(c.DoesNot, fmt.Sprintf("anything of %s at %s: refused by %s", k.Scenario, k.Territory, joined(k.Refused)))
+			c.DoesNot = append(c.DoesNot, fmt.Sprintf("anything of %s at %s: the evidence is refused by %s", k.Scenario, k.Territory, joined(k.Refused)))
 			continue
 		}
 		c.Proves = append(c.Proves, k.Sentence())
@@ -182,10 +182,10 @@ func (l *Ledger) Guard(c Claim, says string) error {
 			return nil
 		}
 	}
-	if want := State(strings.TrimSpace(strings.ToLower(says))); want.strength() > 0 && c.State.strength() >= want.strength() {
+	if said == plain(string(c.State)) && said != "" {
 		return nil
 	}
-	if c.State == Contradicted && said == string(Contradicted) {
+	if want := State(strings.TrimSpace(strings.ToLower(says))); want.strength() > 0 && c.State.strength() >= want.strength() {
 		return nil
 	}
 	return refuse(Unsupported, "nothing in this ledger carries %q about %s", text.Line(says), c.About)
@@ -217,9 +217,9 @@ func (k *Kept) Sentence() string {
 	case k.Probe.GapMS != nil && *k.Probe.GapMS == 0:
 		b.WriteString("no write was refused")
 	default:
-		fmt.Fprintf(&b, "writes were acknowledged again after %.1f s", seconds(*k.Clock.RestoredMS-min(k.Clock.InjectedMS, *k.Clock.RestoredMS)))
+		fmt.Fprintf(&b, "from %.1f s after its injection writes were acknowledged for good", seconds(*k.Clock.RestoredMS-min(k.Clock.InjectedMS, *k.Clock.RestoredMS)))
 		if k.Probe.GapMS != nil {
-			fmt.Fprintf(&b, " (gap %.1f s)", seconds(*k.Probe.GapMS))
+			fmt.Fprintf(&b, "; the longest stretch without an acknowledged one took %.1f s", seconds(*k.Probe.GapMS))
 		}
 	}
 	fmt.Fprintf(&b, "; of %d acknowledged writes %d were lost", k.Probe.Acknowledged, k.Probe.Lost)

@@ -26,8 +26,8 @@ type Settings struct {
 type Picture struct {
 	Rows   []Row    `json:"scenarios"` // in the model's order
 	Arenas []string `json:"arenas"`    // in use that declare one of them, then those that evidence names
-	// Observed of Injectable scenarios are; those that were accepted or that
-	// somebody owns are counted apart, too.
+	// Observed of Injectable scenarios are. Accepted or owned are of all the Rows: either
+	// may be injectable, or not.
 	Observed   int `json:"observed"`
 	Injectable int `json:"injectable"`
 	Accepted   int `json:"accepted"`

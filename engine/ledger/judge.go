@@ -23,6 +23,8 @@ type Terms struct {
 
 // Gate is what one gate said.
 type Gate struct {
+	// Name is what it looks at; Code is of its refusal, whether it refused or not.
+	Name string `json:"gate"`
 	Code Code   `json:"code"`
 	Pass bool   `json:"pass"`
 	Text string `json:"text"`
@@ -52,17 +54,17 @@ func (v Verdict) Refused() []Code {
 // GateQuestions are the gates in their order, with what each asks.
 func GateQuestions() []Gate {
 	return []Gate{
-		{Code: TargetDrift, Text: "is it of this target?"},
-		{Code: SelfReport, Text: "was it recorded by the referee, and reviewed by another than who is judged?"},
-		{Code: Integrity, Text: "are its files what they were?"},
-		{Code: FaultKind, Text: "does the fault belong to the scenario?"},
-		{Code: Announced, Text: "did an unplanned fault come unannounced?"},
-		{Code: Unconfirmed, Text: "did another than the injector see it bite?"},
-		{Code: BadClock, Text: "are its instants in order, on the referee's clock?"},
-		{Code: Bracket, Text: "was there service before and after?"},
-		{Code: Tokens, Text: "do the writes add up, with nothing unreconciled?"},
-		{Code: Baseline, Text: "was it healthy before the fault?"},
-		{Code: Negative, Text: "are spoilt copies of it refused?"},
+		{Name: "target", Code: TargetDrift, Text: "is it of this target?"},
+		{Name: "recorder", Code: SelfReport, Text: "was it recorded by the referee, and reviewed by another than who is judged?"},
+		{Name: "files", Code: Integrity, Text: "are its files what they were?"},
+		{Name: "fault", Code: FaultKind, Text: "does the fault belong to the scenario?"},
+		{Name: "surprise", Code: Announced, Text: "did an unplanned fault come unannounced?"},
+		{Name: "witness", Code: Unconfirmed, Text: "did another than the injector see it bite?"},
+		{Name: "clock", Code: BadClock, Text: "are its instants in order, on the referee's clock?"},
+		{Name: "service", Code: Bracket, Text: "was there service before and after?"},
+		{Name: "writes", Code: Tokens, Text: "do the writes add up, with nothing unreconciled?"},
+		{Name: "baseline", Code: Baseline, Text: "was it healthy before the fault?"},
+		{Name: "control", Code: Negative, Text: "are spoilt copies of it refused?"},
 	}
 }
 
@@ -139,6 +141,15 @@ func (t Terms) refusal(code Code, e *Evidence, rule *Rule) string {
 		if want := len(spoilings(rule)); e.NegativeControl.Cases != want || e.NegativeControl.Rejected != want {
 			return fmt.Sprintf("of %d spoilt copies %d were refused; want %d", e.NegativeControl.Cases, e.NegativeControl.Rejected, want)
 		}
+	}
+	return ""
+}
+
+// Foregone says why evidence of a fault is refused whatever a heat shows, as a
+// sentence; "" when it is not. People are to know it before they run one.
+func Foregone(fault string) string {
+	if fault == arena.StartsBroken {
+		return "Evidence of machines that start broken is always refused: the service was not healthy before the fault."
 	}
 	return ""
 }

@@ -19,11 +19,11 @@ import (
 // The header counts what is observed of what can be; accepted and owned ones apart.
 func TestHeader(t *testing.T) {
 	d := drive(t, source(seed(t)), 120, 34)
-	if got := d.status(80); got != "observed 0 of 8 injectable  □ 1 accepted  → 1 owned" {
+	if got := d.status(80); got != "observed 0 of 8 injectable  of all 9: □ 1 accepted  → 1 owned" {
 		t.Errorf("the seed alone: %q", got)
 	}
 	d = drive(t, source(book(t, seedModel(t))), 120, 34)
-	if got := d.status(80); got != "observed 1 of 8 injectable  □ 1 accepted  → 1 owned" {
+	if got := d.status(80); got != "observed 1 of 8 injectable  of all 9: □ 1 accepted  → 1 owned" {
 		t.Errorf("with evidence: %q", got)
 	}
 }

@@ -94,7 +94,7 @@ func (s *Screen) Status(c canvas.Canvas) {
 		put("✗ does not hold  ", alarm.With(canvas.Bold))
 	}
 	put(fmt.Sprintf("observed %d of %d injectable", p.Observed, p.Injectable), plain.With(canvas.Bold))
-	put(fmt.Sprintf("  □ %d accepted  → %d owned", p.Accepted, p.Owned), dim)
+	put(fmt.Sprintf("  of all %d: □ %d accepted  → %d owned", len(p.Rows), p.Accepted, p.Owned), dim)
 }
 
 // Start begins to follow the files.

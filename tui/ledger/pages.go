@@ -107,11 +107,16 @@ func evidenceLines(r *reading, row *ledger.Row, cell *ledger.Cell, width int) []
 		for i := range row.Cells {
 			if c := &row.Cells[i]; len(c.Declares) > 0 && (cell == nil || cell.Arena == c.Arena) {
 				g.say("", 0, dim, "%s says that it exercises it by %s: run a heat, then refbox ledger add.", c.Arena, strings.Join(c.Declares, ", "))
+				for _, fault := range c.Declares {
+					if why := ledger.Foregone(fault); why != "" {
+						g.say("", 0, dim, "%s", why)
+					}
+				}
 			}
 		}
 		g.heading("what a gate will ask")
 		for _, q := range ledger.GateQuestions() {
-			g.say(strings.TrimPrefix(string(q.Code), "E_"), 14, dim, "%s", q.Text)
+			g.say(q.Name, 14, dim, "%s", q.Text)
 		}
 		return g.lines
 	}
@@ -145,10 +150,10 @@ func (p *page) item(r *reading, it ledger.Item) {
 	}
 	for _, g := range gates(r, k) {
 		m := gateSign(g.Pass)
-		m.Word = strings.TrimPrefix(string(g.Code), "E_")
+		m.Word = g.Name
 		st := dim
 		if !g.Pass {
-			st = alarm
+			st, m.Word = alarm, strings.TrimPrefix(string(g.Code), "E_")
 		}
 		p.mark(m, 17, st, "%s", g.Text)
 	}
@@ -205,7 +210,7 @@ func lost(p ledger.Probe) string {
 		s = fmt.Sprintf("%d lost, of %s", p.Lost, view.Span(p.LossMS))
 	}
 	if p.GapMS != nil {
-		s += ", gap " + view.Span(*p.GapMS)
+		s += ", longest gap " + view.Span(*p.GapMS)
 	}
 	return s
 }
@@ -233,7 +238,7 @@ func claimLines(r *reading, row *ledger.Row, width int) []line {
 		g.say("–", 2, plain, "%s", s)
 	}
 	if len(c.Prohibited) > 0 {
-		g.heading("would need a prohibited inference")
+		g.heading("must not be concluded")
 	}
 	for _, p := range c.Prohibited {
 		g.mark(bare(gateSign(false)), 2, plain, "%s", p.Conclusion)
@@ -243,7 +248,7 @@ func claimLines(r *reading, row *ledger.Row, width int) []line {
 		}
 		g.say("", 2, dim, "needs: %s (%s prohibits it)", p.Needs, by)
 	}
-	g.heading("prohibited everywhere, and for ever")
+	g.heading("prohibited whatever is observed")
 	if len(c.Always) == 0 {
 		g.say("", 0, dim, "nothing beside these")
 	}
