@@ -32,6 +32,9 @@ import (
 type Spec struct {
 	Machines []MachineSpec
 	Links    []LinkSpec
+	// Packages are Debian packages that every machine has beside the image's own.
+	// Their services are disabled until Setup enables them.
+	Packages []string
 }
 
 // MachineSpec describes one machine. The sizes reach the hypervisor as they
@@ -99,7 +102,8 @@ type Driver interface {
 	Kind() string
 	// Versions says what the machines are made of, for provenance: for example
 	// {"qemu": "7.2.22", "image": "<sha256>", "kernel": "6.1.0-…", "accel": "tcg"}.
-	Versions(ctx context.Context) (map[string]string, error)
+	// Packages are those of the spec: they make another image.
+	Versions(ctx context.Context, packages []string) (map[string]string, error)
 	// Prepare makes spec startable: boots it once, lays its files, runs its
 	// set-up and saves its state. It is idempotent and cached: a second call
 	// with the same spec, image and machinery returns at once. Progress is
@@ -222,6 +226,20 @@ func CheckWants(wants []string) error {
 }
 
 var unitForm = regexp.MustCompile(`^[A-Za-z0-9@:_.-]+\.(service|socket|target|timer|path|mount)$`)
+
+// MaxPackages bounds Spec.Packages.
+const MaxPackages = 32
+
+// CheckPackage refuses what cannot be the name of a Debian package (its policy
+// manual, section 5.6.1).
+func CheckPackage(name string) error {
+	if !packageForm.MatchString(name) {
+		return fmt.Errorf("%.80q is not the name of a Debian package: want 2 to 63 of a-z 0-9 + - . beginning with a letter or digit", name)
+	}
+	return nil
+}
+
+var packageForm = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]{1,62}$`)
 
 // Console is a machine's serial console.
 type Console interface {

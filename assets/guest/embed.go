@@ -36,6 +36,12 @@ var (
 	//go:embed customize.sh
 	Customize string
 
+	// Services is the shell script that disables the services of an arena's
+	// packages, run before Customize when there are any. It is no part of Recipe:
+	// an image without such packages does not depend on it.
+	//go:embed services.sh
+	Services string
+
 	//go:embed packages.txt
 	packages string
 	//go:embed modules.txt

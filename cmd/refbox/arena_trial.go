@@ -71,7 +71,7 @@ func testArena(ctx context.Context, a *app, name string, o runOptions, only []st
 	if err != nil {
 		return err
 	}
-	drv, err := machines(ctx, a, o)
+	drv, err := machines(ctx, a, o, pkg.Guest().Packages)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func realBox(t *testing.T) *box {
 	}
 	b.cache = cache
 	b.linked(b.path("cache"), "image", "accel", "templates")
-	if _, err := image.Cached(cache); errors.Is(err, fs.ErrNotExist) {
+	if _, err := image.Cached(cache, nil); errors.Is(err, fs.ErrNotExist) {
 		if missing := image.Missing(); len(missing) > 0 {
 			t.Skipf("there is no guest image, and this host lacks %v to build it", missing)
 		}

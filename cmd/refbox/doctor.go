@@ -28,17 +28,23 @@ type finding struct {
 func newDoctor(a *app) *cobra.Command {
 	var fix, yes, asJSON bool
 	c := &cobra.Command{
-		Use:     "doctor",
-		Short:   "Say what real machines need and this host lacks, and mend it",
-		Example: "  refbox doctor\n  refbox doctor --fix",
-		Args:    exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:   "doctor [ARENA]",
+		Short: "Say what real machines need and this host lacks, and mend it",
+		Long: `Says what real machines need and this host lacks. With an arena it looks for the
+image that has the Debian packages that the arena names, too.`,
+		Example: "  refbox doctor\n  refbox doctor --fix\n  refbox doctor failover-lab --fix",
+		Args:    maxArgs(1, "at most one arena"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			packages, err := packagesOfArena(args)
+			if err != nil {
+				return err
+			}
 			if fix {
-				if err := mend(cmd.Context(), a, yes); err != nil {
+				if err := mend(cmd.Context(), a, yes, packages); err != nil {
 					return environmentError(err)
 				}
 			}
-			findings, err := examine(cmd.Context())
+			findings, err := examine(cmd.Context(), args, packages)
 			if err != nil {
 				return err
 			}
@@ -51,8 +57,8 @@ func newDoctor(a *app) *cobra.Command {
 	return c
 }
 
-// mend installs the tools and builds the image.
-func mend(ctx context.Context, a *app, yes bool) error {
+// mend installs the tools and builds the image, and the one with these packages.
+func mend(ctx context.Context, a *app, yes bool, packages []string) error {
 	if err := installTools(ctx, a, yes); err != nil {
 		return err
 	}
@@ -62,11 +68,16 @@ func mend(ctx context.Context, a *app, yes bool) error {
 	}
 	p := newProgress(a.err)
 	defer p.done()
-	_, err = image.Ensure(ctx, cache, p.report)
+	if _, err := image.Ensure(ctx, cache, nil, p.report); err != nil || len(packages) == 0 {
+		return err
+	}
+	_, err = image.Ensure(ctx, cache, packages, p.report)
 	return err
 }
 
-func examine(ctx context.Context) ([]finding, error) {
+// examine looks the host over; args are doctor's: an arena or none, that wants these
+// packages.
+func examine(ctx context.Context, args, packages []string) ([]finding, error) {
 	var out []finding
 	missing := needs()
 	tools := finding{What: "tools", OK: len(missing) == 0, Detail: "all there"}
@@ -90,18 +101,24 @@ func examine(ctx context.Context) ([]finding, error) {
 		}
 		out = append(out, f)
 	}
-	img, err := image.Cached(cache)
-	f := finding{What: "guest image", OK: err == nil, Fix: "refbox image build"}
+	out = append(out, cached("guest image", "refbox image build", cache, nil))
+	if len(packages) > 0 {
+		out = append(out, cached("arena image", "refbox image build "+args[0], cache, packages))
+	}
+	out = append(out, diskSpace(cache))
+	return out, nil
+}
+
+// cached says whether an image is built.
+func cached(what, fix, cache string, packages []string) finding {
+	img, err := image.Cached(cache, packages)
 	switch {
 	case err == nil:
-		f.Detail, f.Fix = fmt.Sprintf("%.12s, kernel %s", img.Digest, img.KernelVersion), ""
+		return finding{What: what, OK: true, Detail: fmt.Sprintf("%.12s, kernel %s", img.Digest, img.KernelVersion)}
 	case errors.Is(err, fs.ErrNotExist):
-		f.Detail = "not built yet"
-	default:
-		f.Detail = err.Error()
+		return finding{What: what, Detail: "not built yet", Fix: fix}
 	}
-	out = append(out, f, diskSpace(cache))
-	return out, nil
+	return finding{What: what, Detail: err.Error(), Fix: fix}
 }
 
 // leastFree is room for the image, a prepared state and a heat's overlays.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"refbox/engine/arena"
 	"refbox/vm/image"
 )
 
@@ -18,17 +19,23 @@ func newImage(a *app) *cobra.Command {
 		},
 	}
 	c.AddCommand(&cobra.Command{
-		Use:     "build",
-		Short:   "Build the guest image, unless the cache has it",
-		Example: "  refbox image build",
-		Args:    exactArgs(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use:   "build [ARENA]",
+		Short: "Build the guest image, unless the cache has it",
+		Long: `Builds the guest image, unless the cache has it: the plain one, or with an arena
+the one that has the Debian packages that it names (guest.packages).`,
+		Example: "  refbox image build\n  refbox image build failover-lab",
+		Args:    maxArgs(1, "at most one arena"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			packages, err := packagesOfArena(args)
+			if err != nil {
+				return err
+			}
 			cache, err := cacheDir()
 			if err != nil {
 				return err
 			}
 			p := newProgress(a.err)
-			img, err := image.Ensure(cmd.Context(), cache, p.report)
+			img, err := image.Ensure(cmd.Context(), cache, packages, p.report)
 			p.done()
 			if err != nil {
 				return environmentError(err)
@@ -38,4 +45,17 @@ func newImage(a *app) *cobra.Command {
 		},
 	})
 	return c
+}
+
+// packagesOfArena are the Debian packages that the arena of an optional argument
+// wants in its guests.
+func packagesOfArena(args []string) ([]string, error) {
+	if len(args) == 0 {
+		return nil, nil
+	}
+	pkg, err := arena.Load(args[0])
+	if err != nil {
+		return nil, err
+	}
+	return pkg.Guest().Packages, nil
 }

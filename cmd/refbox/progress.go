@@ -23,6 +23,8 @@ type progress struct {
 	step    string
 	part    float64   // done of the step, negative when it does not say
 	began   time.Time // of the step
+	since   time.Time // of the first step that tells a part of the whole; zero before
+	known   float64   // the part it told
 	shown   time.Time
 	open    bool // a line is on the screen, without its newline
 	stop    chan struct{}
@@ -54,6 +56,12 @@ func (p *progress) report(step string, part float64) {
 		}
 	}
 	p.part = part
+	if whose(step) != "" || part < 0 || part < p.known { // seats are each a whole of their own
+		p.since = time.Time{}
+	}
+	if part >= 0 && whose(step) == "" && p.since.IsZero() {
+		p.since, p.known = now, part
+	}
 	if !p.live || now.Sub(p.shown) < 100*time.Millisecond && part < 1 {
 		return
 	}
@@ -92,9 +100,13 @@ func (p *progress) draw(now time.Time) {
 		n := int(min(p.part, 1) * width)
 		bar = "  " + strings.Repeat("█", n) + strings.Repeat("░", width-n) + fmt.Sprintf(" %3.0f %%", min(p.part, 1)*100)
 	}
-	// What it took so far is known; what is left would be a guess.
 	if took := now.Sub(p.began); took >= 2*time.Second {
 		bar += "  " + took.Round(time.Second).String()
+	}
+	// What is left is a guess, worth telling once a fair part was seen.
+	if did := p.part - p.known; !p.since.IsZero() && p.part < 1 && did >= 0.1 && now.Sub(p.since) >= 5*time.Second {
+		left := time.Duration(float64(now.Sub(p.since)) * (1 - p.part) / did)
+		bar += fmt.Sprintf(", about %s left", left.Round(time.Second))
 	}
 	fmt.Fprintf(p.out, "\r\x1b[K%s%s", text.Truncate(p.step, 44, text.Ellipsis), bar)
 }
@@ -103,7 +115,7 @@ func (p *progress) draw(now time.Time) {
 func (p *progress) done() {
 	p.mu.Lock()
 	p.endLine(true)
-	p.step = ""
+	p.step, p.since = "", time.Time{}
 	stop := p.stop
 	p.stop = nil
 	p.mu.Unlock()

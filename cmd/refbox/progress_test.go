@@ -36,3 +36,29 @@ func TestProgressOnATerminal(t *testing.T) {
 		}
 	})
 }
+
+// What is left is told once a fair part of the whole was seen, and not of seats,
+// which are prepared side by side.
+func TestProgressTellsWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		p := &progress{out: &b, live: true}
+		p.report("fetch", 0)
+		time.Sleep(10 * time.Second)
+		p.report("unpack", 0.25)
+		time.Sleep(2 * time.Second)
+		p.done()
+		if !strings.Contains(b.String(), "unpack  ██████░░░░░░░░░░░░░░░░░░  25 %, about 30s left") {
+			t.Errorf("%q", b.String())
+		}
+		b.Reset()
+		p.report("one: boot", 0)
+		time.Sleep(10 * time.Second)
+		p.report("one: save", 0.5)
+		time.Sleep(2 * time.Second)
+		p.done()
+		if strings.Contains(b.String(), "left") {
+			t.Errorf("%q", b.String())
+		}
+	})
+}

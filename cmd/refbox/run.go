@@ -87,10 +87,12 @@ func machineFlags(c *cobra.Command, o *runOptions) {
 	c.Flags().StringVar(&o.machines, "machines", "qemu", "qemu for real machines, sim for simulated ones")
 }
 
-func machines(ctx context.Context, a *app, o runOptions) (vm.Driver, error) {
+// machines makes the driver that a heat's machines come from. Packages are what the
+// arena wants in its guests; for several arenas nil: each heat makes what it needs.
+func machines(ctx context.Context, a *app, o runOptions, packages []string) (vm.Driver, error) {
 	switch o.machines {
 	case "qemu":
-		return driver(ctx, a, o.yes)
+		return driver(ctx, a, o.yes, packages)
 	case "sim":
 		return sim.New(simConfig()), nil
 	}
@@ -124,7 +126,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	drv, err := machines(ctx, a, o)
+	drv, err := machines(ctx, a, o, pkg.Guest().Packages)
 	if err != nil {
 		return err
 	}
@@ -349,7 +351,7 @@ func detach(ctx context.Context, a *app, name string, o runOptions) error {
 		return err
 	}
 	// What has to be asked is asked here, where somebody can answer.
-	if _, err := machines(ctx, a, o); err != nil {
+	if _, err := machines(ctx, a, o, pkg.Guest().Packages); err != nil {
 		return err
 	}
 	self, err := os.Executable()

@@ -96,7 +96,7 @@ func equip(ctx context.Context, a *app, engine *seasonrun.Engine, o runOptions) 
 	if engine.Runtime, engine.Disks, err = prepareRuntime(); err != nil {
 		return err
 	}
-	engine.Driver, err = machines(ctx, a, o)
+	engine.Driver, err = machines(ctx, a, o, nil)
 	return err
 }
 

@@ -142,8 +142,9 @@ func confirm(ctx context.Context, a *app) (bool, error) {
 	}
 }
 
-// driver makes the driver of real machines, with what it needs in place.
-func driver(ctx context.Context, a *app, yes bool) (vm.Driver, error) {
+// driver makes the driver of real machines, with what it needs in place: the image
+// with these packages, too.
+func driver(ctx context.Context, a *app, yes bool, packages []string) (vm.Driver, error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func driver(ctx context.Context, a *app, yes bool) (vm.Driver, error) {
 	}
 	p := newProgress(a.err)
 	defer p.done()
-	if _, err := image.Ensure(ctx, cache, p.report); err != nil {
+	if _, err := image.Ensure(ctx, cache, packages, p.report); err != nil {
 		return nil, err
 	}
 	return qemu.New(qemu.Config{CacheDir: cache}), nil

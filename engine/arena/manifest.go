@@ -235,6 +235,9 @@ type Budget struct {
 type Guest struct {
 	// Setup runs once, as root, when the machines are prepared.
 	Setup []string `json:"setup,omitempty" default:"[]"`
+	// Packages are Debian packages that the machines have beside the image's own. None
+	// of their services starts at boot until Setup enables it.
+	Packages []string `json:"packages,omitempty" default:"[]"`
 	// Runner is a file of the package that starts each machine's process in QEMU's
 	// place: vm.MachineSpec.Runner.
 	Runner string `json:"runner,omitempty" default:""`

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"refbox/vm"
 )
 
 // ours checks what the reference does not.
@@ -184,6 +186,7 @@ func (c *checker) guest() {
 	c.ports("guest.forwards", map[uint16]bool{}, g.Forwards...)
 	c.failIf(len(g.Forwards) > 64, "guest.forwards", "must be at most 64")
 	c.failIf(g.Runner != "" && !local(g.Runner), "guest.runner", "%s must be a file inside the package", quote(g.Runner))
+	c.packages(g.Packages)
 	c.argv("guest.setup", g.Setup)
 	c.argv("guest.seat", g.Seat)
 	names := map[string]bool{}
@@ -199,6 +202,17 @@ func (c *checker) guest() {
 		c.failIf(d.Kind == DecoyToken && len(g.Seat) == 0, at, "a token needs guest.seat: that plants it")
 	}
 	c.failIf(len(g.Decoys) > 64, "guest.decoys", "must be at most 64")
+}
+
+func (c *checker) packages(packages []string) {
+	c.failIf(len(packages) > vm.MaxPackages, "guest.packages", "must be at most %d", vm.MaxPackages)
+	for i, p := range packages {
+		at := fmt.Sprintf("guest.packages[%d]", i)
+		if err := vm.CheckPackage(p); err != nil {
+			c.fail(at, "%s", err)
+		}
+		c.failIf(slices.Contains(packages[:i], p), at, "names %s twice", quote(p))
+	}
 }
 
 var canaryPath = regexp.MustCompile(`^/[!-"$&-z|~]{0,200}\{id\}[!-"$&-z|~]{0,50}$`)

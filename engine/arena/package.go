@@ -84,7 +84,7 @@ func (p *Package) Spec(territory string) (vm.Spec, error) {
 	if err != nil {
 		return vm.Spec{}, fmt.Errorf("%s: %w", p.File, err)
 	}
-	var spec vm.Spec
+	spec := vm.Spec{Packages: slices.Clone(p.guest.Packages)}
 	var runner []byte
 	if r := p.guest.Runner; r != "" {
 		if runner, err = ReadFile(p.FS, path.Clean(r)); err != nil {

@@ -196,6 +196,14 @@ func TestRules(t *testing.T) {
 		{"guest", func(m *Manifest) {
 			m.Guest = &Guest{Setup: []string{"setup"}, Seat: []string{"rm", "-rf"}, Forwards: []uint16{0, 22}, Values: []SecretValue{{Name: "a"}, {Name: "a"}, {Name: ""}}}
 		}, []string{"guest.forwards: port 0", "guest.forwards: port 22", "guest.setup: ", "guest.seat: ", "guest.values[1].name: ", "guest.values[2].name: ", "canary.known: "}},
+		{"packages", func(m *Manifest) { m.Guest.Packages = []string{"postgresql-15", "g++"} }, nil},
+		{"package names", func(m *Manifest) { m.Guest.Packages = []string{"haproxy", "haproxy", "Patroni", "etcd=3", ""} },
+			[]string{"guest.packages[1]: names", "guest.packages[2]: ", "guest.packages[3]: ", "guest.packages[4]: "}},
+		{"many packages", func(m *Manifest) {
+			for i := range 33 {
+				m.Guest.Packages = append(m.Guest.Packages, fmt.Sprintf("package-%d", i))
+			}
+		}, []string{"guest.packages: must be at most 32"}},
 		{"canary", func(m *Manifest) { m.Canary = &Canary{Path: "/x/{id}", IntervalMS: 500} }, nil},
 		{"canary path", func(m *Manifest) { m.Canary = &Canary{Path: "records/{id}", IntervalMS: 500} }, []string{"canary.path: "}},
 		{"canary ids", func(m *Manifest) { m.Canary = &Canary{Path: "/{id}/{id}", IntervalMS: 500} }, []string{"canary.path: "}},

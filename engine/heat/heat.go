@@ -230,7 +230,7 @@ func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	h.endMu.Unlock()
 
 	res.Dir = h.cfg.Dir
-	versions, err := h.cfg.Driver.Versions(ctx)
+	versions, err := h.cfg.Driver.Versions(ctx, h.cfg.Package.Guest().Packages)
 	if err != nil {
 		return res, fmt.Errorf("the machines cannot be made: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -42,8 +43,8 @@ var bootstrapOptions = []string{
 	"--dpkgopt=path-exclude=/usr/share/bug/*",
 }
 
-// build makes the image in work/out.
-func build(ctx context.Context, work string, report vm.Report) error {
+// build makes the image in work/out, with packages beside the recipe's own.
+func build(ctx context.Context, work string, packages []string, report vm.Report) error {
 	lines, options, err := sources(ctx)
 	if err != nil {
 		return err
@@ -52,7 +53,7 @@ func build(ctx context.Context, work string, report vm.Report) error {
 		if err := subordinateIDs(); err != nil {
 			return err
 		}
-		if err := roomFor(os.TempDir(), needMiB/2); err != nil { // see bootstrap
+		if err := roomFor(os.TempDir(), needed(packages)/2); err != nil { // see bootstrap
 			return err
 		}
 	}
@@ -65,11 +66,19 @@ func build(ctx context.Context, work string, report vm.Report) error {
 		return err
 	}
 	rootfs := filepath.Join(work, "rootfs.tar")
-	if err := bootstrap(ctx, work, rootfs, overlay, lines, options, report); err != nil {
+	if err := bootstrap(ctx, work, rootfs, overlay, packages, lines, options, report); err != nil {
 		return err
 	}
 	report("make the disk", 0.85)
-	boot, err := makeDisk(ctx, work, rootfs, filepath.Join(out, "disk.raw"))
+	disk := diskMiB
+	if len(packages) > 0 {
+		st, err := os.Stat(rootfs)
+		if err != nil {
+			return err
+		}
+		disk = diskFor(st.Size())
+	}
+	boot, err := makeDisk(ctx, work, rootfs, filepath.Join(out, "disk.raw"), disk)
 	if err != nil {
 		return err
 	}
@@ -85,7 +94,7 @@ func build(ctx context.Context, work string, report vm.Report) error {
 		return err
 	}
 	report("check the image", 0.97)
-	return seal(out, boot.version, parsePackages(boot.packages), boot.packages)
+	return seal(out, boot.version, disk, parsePackages(boot.packages), boot.packages)
 }
 
 // writeOverlay makes the archive of what is laid over the guest's root.
@@ -129,7 +138,7 @@ func writeOverlay(to string) error {
 }
 
 // bootstrap has mmdebstrap make the archive of the root file system.
-func bootstrap(ctx context.Context, work, to, overlay string, lines, options []string, report vm.Report) error {
+func bootstrap(ctx context.Context, work, to, overlay string, packages, lines, options []string, report vm.Report) error {
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return place(to, err)
@@ -139,14 +148,19 @@ func bootstrap(ctx context.Context, work, to, overlay string, lines, options []s
 	if os.Geteuid() == 0 {
 		mode = "--mode=root"
 	}
-	args := append([]string{mode, "--include=" + strings.Join(guestassets.Packages(), ",")}, bootstrapOptions...)
+	include := strings.Join(slices.Concat(guestassets.Packages(), packages), ",")
+	args := append([]string{mode, "--include=" + include}, bootstrapOptions...)
 	for _, o := range options {
 		args = append(args, "--aptopt="+o)
 	}
 	args = append(args,
-		"--customize-hook=tar-in "+shellQuote(overlay)+" /",
-		"--customize-hook="+guestassets.Customize,
-		"", "-", "-")
+		"--customize-hook=tar-in "+shellQuote(overlay)+" /")
+	if len(packages) > 0 {
+		// Some link their manuals' names, whose folders path-exclude leaves out.
+		args = append(args, `--essential-hook=mkdir -p "$1/usr/share/man/man1" "$1/usr/share/man/man7" "$1/usr/share/man/man8"`,
+			"--customize-hook="+guestassets.Services)
+	}
+	args = append(args, "--customize-hook="+guestassets.Customize, "", "-", "-")
 
 	cmd := exec.CommandContext(ctx, "mmdebstrap", args...)
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
@@ -295,7 +309,7 @@ type bootFiles struct {
 
 // makeDisk makes a file system of the archive, less /boot and the devices, and
 // returns the parts of it that the initrd is made from.
-func makeDisk(ctx context.Context, work, rootfs, disk string) (*bootFiles, error) {
+func makeDisk(ctx context.Context, work, rootfs, disk string, mib int) (*bootFiles, error) {
 	tree := filepath.Join(work, "tree")
 	if err := os.Mkdir(tree, 0o755); err != nil {
 		return nil, place(tree, err)
@@ -304,7 +318,7 @@ func makeDisk(ctx context.Context, work, rootfs, disk string) (*bootFiles, error
 tar -x -p --numeric-owner --xattrs --xattrs-include='*' -f - -C "$1"
 mke2fs -q -t ext4 -d "$1" -m 0 -J size=8 -E lazy_itable_init=0,lazy_journal_init=0,discard -L refbox "$2" "$3M"
 rm -rf "$1"`
-	args := []string{"sh", "-c", script, "sh", tree, disk, fmt.Sprint(diskMiB)}
+	args := []string{"sh", "-c", script, "sh", tree, disk, fmt.Sprint(mib)}
 	if os.Geteuid() != 0 {
 		args = append([]string{"unshare", "--map-root-user", "--map-auto", "--"}, args...)
 	}

@@ -4,7 +4,8 @@
 // system made without mounting anything, an initrd made here. It works for root
 // and for a user with subordinate ids. An image is kept in the cache under the
 // hash of its recipe, appears there whole or not at all, and two processes never
-// build it at once.
+// build it at once. An arena may ask for further Debian packages: each set of them
+// is an image of its own beside the plain one.
 package image
 
 import (
@@ -18,6 +19,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	guestassets "refbox/assets/guest"
@@ -42,21 +44,55 @@ type Image struct {
 const Cmdline = "console=ttyS0 net.ifnames=0 mitigations=off quiet systemd.show_status=1 panic=3"
 
 // diskMiB is the size of the base: small, as a machine's disk may be larger but
-// not smaller. The content takes about a third.
+// not smaller. The content takes about a third. With further packages it is the
+// least; see diskFor.
 const diskMiB = 512
 
 // needMiB is what a build needs free, its peak: the archive, the tree and the
-// disk side by side.
-const needMiB = 700
+// disk side by side; needPackagesMiB with further packages.
+const (
+	needMiB         = 700
+	needPackagesMiB = 3000
+)
+
+// diskFor is the size of the disk for an archive of so many bytes: its content,
+// what the file system and its journal take, and room to boot and be set up in.
+func diskFor(archive int64) int {
+	mib := int(archive>>20)*5/4 + 128
+	return max(diskMiB, (mib+127)/128*128)
+}
+
+// furtherPackages are the packages of a set that are not the recipe's own, sorted.
+func furtherPackages(packages []string) ([]string, error) {
+	var out []string
+	for _, p := range packages {
+		if err := vm.CheckPackage(p); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(out, p) && !slices.Contains(guestassets.Packages(), p) {
+			out = append(out, p)
+		}
+	}
+	if len(out) > vm.MaxPackages {
+		return nil, fmt.Errorf("%d packages: an image takes at most %d beside its own", len(out), vm.MaxPackages)
+	}
+	slices.Sort(out)
+	return out, nil
+}
 
 const manifestName = "image.json"
 
 // Key is the name of the current recipe's image in the cache: a hash of all
 // that this program puts into it. The packages' versions are not known before
-// it is built; they are in Image.Digest.
-func Key() (string, error) {
+// it is built; they are in Image.Digest. Packages are Debian's, beside the
+// recipe's own; their order does not matter.
+func Key(packages []string) (string, error) {
+	further, err := furtherPackages(packages)
+	if err != nil {
+		return "", err
+	}
 	h := sha256.New()
-	err := fs.WalkDir(guestassets.Recipe(), ".", func(path string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(guestassets.Recipe(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -76,28 +112,36 @@ func Key() (string, error) {
 		return "", err
 	}
 	fmt.Fprintf(h, "suite %s\ndisk %d\nbuilder %d\n%q\n", suite, diskMiB, builderVersion, bootstrapOptions)
+	if len(further) > 0 {
+		fmt.Fprintf(h, "packages %q\n%s", further, guestassets.Services)
+	}
 	return hex.EncodeToString(h.Sum(nil))[:24], nil
 }
 
-// Cached returns the image for the current recipe if the cache has it; an error
-// that Is fs.ErrNotExist says that it does not.
-func Cached(cacheDir string) (Image, error) {
-	key, err := Key()
+// Cached returns the image for the current recipe and the packages beside its own
+// if the cache has it; an error that Is fs.ErrNotExist says that it does not.
+func Cached(cacheDir string, packages []string) (Image, error) {
+	key, err := Key(packages)
 	if err != nil {
 		return Image{}, err
 	}
 	return load(filepath.Join(cacheDir, "image", key))
 }
 
-// Ensure returns the image for the current recipe, building it when the cache
-// lacks it, which takes about half a minute. An error that Is vm.ErrMissing
-// names what to install. When ctx ends, the build ends within moments and leaves
-// nothing.
-func Ensure(ctx context.Context, cacheDir string, report vm.Report) (Image, error) {
+// Ensure returns the image for the current recipe and the packages beside its own,
+// building it when the cache lacks it, which takes about half a minute, with
+// packages longer. None of the packages' services is enabled in it. An error that
+// Is vm.ErrMissing names what to install. When ctx ends, the build ends within
+// moments and leaves nothing.
+func Ensure(ctx context.Context, cacheDir string, packages []string, report vm.Report) (Image, error) {
 	if report == nil {
 		report = func(string, float64) {}
 	}
-	key, err := Key()
+	further, err := furtherPackages(packages)
+	if err != nil {
+		return Image{}, err
+	}
+	key, err := Key(further)
 	if err != nil {
 		return Image{}, err
 	}
@@ -127,7 +171,7 @@ func Ensure(ctx context.Context, cacheDir string, report vm.Report) (Image, erro
 		return img, err // built while we waited
 	}
 	sweep(root)
-	if err := roomFor(root, needMiB); err != nil {
+	if err := roomFor(root, needed(further)); err != nil {
 		return Image{}, err
 	}
 	work, err := os.MkdirTemp(root, tempPrefix)
@@ -138,7 +182,7 @@ func Ensure(ctx context.Context, cacheDir string, report vm.Report) (Image, erro
 	if err := os.Chmod(work, 0o755); err != nil { // subordinate ids pass through it
 		return Image{}, place(work, err)
 	}
-	if err := build(ctx, work, report); err != nil {
+	if err := build(ctx, work, further, report); err != nil {
 		if ctx.Err() != nil {
 			return Image{}, fmt.Errorf("build the guest image: %w", context.Cause(ctx))
 		}
@@ -149,6 +193,13 @@ func Ensure(ctx context.Context, cacheDir string, report vm.Report) (Image, erro
 	}
 	report("guest image ready", 1)
 	return load(dir)
+}
+
+func needed(further []string) uint64 {
+	if len(further) > 0 {
+		return needPackagesMiB
+	}
+	return needMiB
 }
 
 const tempPrefix = "building-"
@@ -185,10 +236,10 @@ func load(dir string) (Image, error) {
 
 // seal writes the manifest and the lock of a built image in dir and makes all
 // of it durable.
-func seal(dir, kernelVersion string, packages map[string]string, lockText string) error {
+func seal(dir, kernelVersion string, disk int, packages map[string]string, lockText string) error {
 	img := Image{
 		Kernel: "vmlinuz", Initrd: "initrd", Disk: "disk.raw",
-		DiskFormat: "raw", DiskMiB: diskMiB, KernelVersion: kernelVersion, Packages: packages,
+		DiskFormat: "raw", DiskMiB: disk, KernelVersion: kernelVersion, Packages: packages,
 	}
 	all := sha256.New()
 	for _, name := range []string{img.Kernel, img.Initrd, img.Disk} {

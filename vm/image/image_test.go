@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -204,14 +205,14 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	text := "bash 5.2\nlibc6 2.36\n"
-	if err := seal(dir, "6.1", parsePackages(text), text); err != nil {
+	if err := seal(dir, "6.1", 640, parsePackages(text), text); err != nil {
 		t.Fatal(err)
 	}
 	img, err := load(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if img.Disk != filepath.Join(dir, "disk.raw") || len(img.Digest) != 64 || img.Packages["bash"] != "5.2" || img.KernelVersion != "6.1" {
+	if img.Disk != filepath.Join(dir, "disk.raw") || len(img.Digest) != 64 || img.Packages["bash"] != "5.2" || img.KernelVersion != "6.1" || img.DiskMiB != 640 {
 		t.Errorf("%+v", img)
 	}
 	if err := os.Remove(img.Disk); err != nil {
@@ -291,13 +292,66 @@ func TestWatchEndsTheWholeGroup(t *testing.T) {
 	}
 }
 
-func TestKeyIsStable(t *testing.T) {
-	a, err := Key()
-	if errors.Is(err, vm.ErrMissing) {
-		t.Skip(err)
+func TestKey(t *testing.T) {
+	key := func(packages ...string) string {
+		k, err := Key(packages)
+		if errors.Is(err, vm.ErrMissing) {
+			t.Skip(err)
+		}
+		if err != nil || len(k) != 24 {
+			t.Fatalf("%q: %q, %v", packages, k, err)
+		}
+		return k
 	}
-	b, _ := Key()
-	if err != nil || a != b || len(a) != 24 {
-		t.Errorf("%q %q %v", a, b, err)
+	plain, two := key(), key("etcd-server", "haproxy")
+	for _, tt := range []struct {
+		packages []string
+		want     string
+	}{
+		{nil, plain}, {[]string{}, plain}, {[]string{"python3"}, plain}, // the recipe's own
+		{[]string{"haproxy", "etcd-server"}, two}, {[]string{"etcd-server", "haproxy", "curl", "haproxy"}, two},
+	} {
+		if got := key(tt.packages...); got != tt.want {
+			t.Errorf("%q has another key", tt.packages)
+		}
+	}
+	for _, k := range []string{key("etcd-server"), key("haproxy"), key("etcd-server-haproxy"), two} {
+		if k == plain {
+			t.Error("packages are left out of the key")
+		}
+	}
+	if key("haproxy") == two || key("haproxy") == key("etcd-server") {
+		t.Error("sets of packages share a key")
+	}
+}
+
+func TestPackageNames(t *testing.T) {
+	for _, name := range []string{"postgresql-15", "g++", "libc6", "python3.11", "0ad"} {
+		if err := vm.CheckPackage(name); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"", "a", "-x", "+x", "Patroni", "a b", "a,b", "a=1", "a/sid", "a:amd64", "a\nb", "$(x)", "?name(x)", strings.Repeat("a", 64)} {
+		if _, err := Key([]string{name}); err == nil {
+			t.Errorf("%q was taken", name)
+		}
+	}
+	var many []string
+	for i := range vm.MaxPackages + 1 {
+		many = append(many, fmt.Sprintf("package-%d", i))
+	}
+	if _, err := Key(many); err == nil {
+		t.Errorf("%d packages were taken", len(many))
+	}
+}
+
+func TestDiskFitsItsArchive(t *testing.T) {
+	for _, tt := range []struct {
+		mib  int64
+		want int
+	}{{0, 512}, {170, 512}, {300, 512}, {310, 640}, {600, 896}, {1000, 1408}} {
+		if got := diskFor(tt.mib << 20); got != tt.want {
+			t.Errorf("%d MiB: a disk of %d, want %d", tt.mib, got, tt.want)
+		}
 	}
 }

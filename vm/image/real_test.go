@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -56,7 +57,7 @@ func (b *syncBuffer) String() string {
 	return b.buf.String()
 }
 
-func realImage(t *testing.T) image.Image {
+func realImage(t *testing.T, packages ...string) image.Image {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a real machine: skipped under -short")
@@ -69,7 +70,7 @@ func realImage(t *testing.T) image.Image {
 	if err != nil {
 		t.Skip("no cache folder for the image: ", err)
 	}
-	img, err := image.Ensure(t.Context(), filepath.Join(cache, "refbox"), func(step string, done float64) {
+	img, err := image.Ensure(t.Context(), filepath.Join(cache, "refbox"), packages, func(step string, done float64) {
 		t.Logf("image: %3.0f %% %s", done*100, step)
 	})
 	if errors.Is(err, vm.ErrMissing) {
@@ -463,5 +464,43 @@ func realVerbs(t *testing.T, ctx context.Context, c *guest.Client) {
 	}
 	if err := c.Untar(ctx, "/", io.LimitReader(rand.Reader, 2<<20)); !errors.Is(err, guest.ErrAnswer) {
 		t.Errorf("untar of rubbish: %v", err)
+	}
+}
+
+// An arena's packages are there, none of their services runs until it is enabled,
+// and the referee's helper boots as ever.
+func TestRealPackages(t *testing.T) {
+	img := realImage(t, "redis-server", "nginx-light")
+	if img.Packages["redis-server"] == "" || img.Packages["nginx-light"] == "" {
+		t.Fatalf("the lock lacks the packages: %v", img.Packages)
+	}
+	m := boot(t, img, img.DiskMiB)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	c := m.client
+	if _, err := c.WaitHello(ctx, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Run(ctx, []string{"systemctl", "is-system-running", "--wait"}, nil); err != nil {
+		t.Fatal(r, err)
+	}
+	listens := func(port int) bool {
+		all, err := c.Listeners(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(all, func(l vm.Listener) bool { return l.Port == port })
+	}
+	for unit, port := range map[string]int{"redis-server.service": 6379, "nginx.service": 80} {
+		u, err := c.Unit(ctx, unit)
+		if err != nil || u.LoadState != "loaded" || u.ActiveState != "inactive" || u.UnitFileState != "disabled" || listens(port) {
+			t.Errorf("%s after the boot: %+v, %v", unit, u, err)
+		}
+		if r, err := c.Run(ctx, []string{"systemctl", "enable", "--now", unit}, nil); err != nil || r.Exit != 0 {
+			t.Errorf("enable %s: %s %v", unit, r.Stderr, err)
+		}
+		if u, err := c.Unit(ctx, unit); err != nil || u.ActiveState != "active" || !listens(port) {
+			t.Errorf("%s once enabled: %+v, %v", unit, u, err)
+		}
 	}
 }

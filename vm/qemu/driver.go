@@ -55,8 +55,9 @@ type Driver struct {
 	ports   func(n int) ([]int, error)
 	timeout time.Duration // bootTimeout, but for tests
 
-	mu   sync.Mutex
-	host *hostFacts // nil until asked for the first time
+	mu     sync.Mutex
+	host   *hostFacts             // without an image; nil until asked for the first time
+	images map[string]image.Image // by image.Key
 }
 
 // hostFacts is what the host's machinery is.
@@ -72,7 +73,7 @@ var _ vm.Driver = (*Driver)(nil)
 
 // New returns a driver. Nothing on the host is looked at until it is used.
 func New(cfg Config) *Driver {
-	return &Driver{cfg: cfg, ports: freePorts, timeout: bootTimeout}
+	return &Driver{cfg: cfg, ports: freePorts, timeout: bootTimeout, images: map[string]image.Image{}}
 }
 
 // Needs lists the host tools that running machines needs and lacks; what
@@ -94,8 +95,8 @@ func Needs() []image.Need {
 func (d *Driver) Kind() string { return "qemu" }
 
 // Versions implements vm.Driver.
-func (d *Driver) Versions(ctx context.Context) (map[string]string, error) {
-	h, err := d.facts(ctx, nil)
+func (d *Driver) Versions(ctx context.Context, packages []string) (map[string]string, error) {
+	h, err := d.facts(ctx, packages, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -109,14 +110,36 @@ func (d *Driver) Versions(ctx context.Context) (map[string]string, error) {
 	}, nil
 }
 
-// facts looks the host over once: a failure is not remembered, so that a
-// missing tool can be installed meanwhile.
-func (d *Driver) facts(ctx context.Context, report vm.Report) (*hostFacts, error) {
+// facts looks the host over once, and each set of packages' image: a failure is
+// not remembered, so that a missing tool can be installed meanwhile.
+func (d *Driver) facts(ctx context.Context, packages []string, report vm.Report) (*hostFacts, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.host != nil {
-		return d.host, nil
+	if d.host == nil {
+		h, err := d.look(ctx, report)
+		if err != nil {
+			return nil, err
+		}
+		d.host = h
 	}
+	key, err := image.Key(packages)
+	if err != nil {
+		return nil, err
+	}
+	h := *d.host
+	if img, ok := d.images[key]; ok {
+		h.image = img
+		return &h, nil
+	}
+	if h.image, err = image.Ensure(ctx, d.cfg.CacheDir, packages, report); err != nil {
+		return nil, err
+	}
+	d.images[key] = h.image
+	return &h, nil
+}
+
+// look finds out what the host has.
+func (d *Driver) look(ctx context.Context, report vm.Report) (*hostFacts, error) {
 	if needs := Needs(); len(needs) > 0 {
 		var tools, packages []string
 		for _, n := range needs {
@@ -153,10 +176,6 @@ func (d *Driver) facts(ctx context.Context, report vm.Report) (*hostFacts, error
 	if h.accel, err = accel.Choose(ctx, d.cfg.CacheDir, binary); err != nil {
 		return nil, err
 	}
-	if h.image, err = image.Ensure(ctx, d.cfg.CacheDir, report); err != nil {
-		return nil, err
-	}
-	d.host = h
 	return h, nil
 }
 

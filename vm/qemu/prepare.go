@@ -22,7 +22,7 @@ import (
 // Prepare implements vm.Driver. Two processes that want the same template make
 // it once; one that dies over it leaves nothing that is taken for a template.
 func (d *Driver) Prepare(ctx context.Context, spec vm.Spec, report vm.Report) (vm.Template, error) {
-	h, err := d.facts(ctx, report)
+	h, err := d.facts(ctx, spec.Packages, report)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func realDriver(t testing.TB) *Driver {
 	d := New(Config{CacheDir: vmtest.Host(t, Needs())})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
-	if _, err := d.Versions(ctx); errors.Is(err, vm.ErrMissing) {
+	if _, err := d.Versions(ctx, nil); errors.Is(err, vm.ErrMissing) {
 		t.Skip(err)
 	} else if err != nil {
 		t.Fatal(err)

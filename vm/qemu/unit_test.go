@@ -334,7 +334,7 @@ func TestMissing(t *testing.T) {
 	if d := cmp.Diff([]string{"qemu-system-x86", "qemu-utils"}, packages); d != "" {
 		t.Errorf("needs (-want +got):\n%s", d)
 	}
-	_, err := New(Config{CacheDir: t.TempDir()}).Versions(t.Context())
+	_, err := New(Config{CacheDir: t.TempDir()}).Versions(t.Context(), nil)
 	if !errors.Is(err, vm.ErrMissing) || !strings.Contains(err.Error(), "apt-get install qemu-system-x86 qemu-utils") {
 		t.Errorf("got %v, want ErrMissing with the command that mends it", err)
 	}

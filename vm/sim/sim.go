@@ -36,6 +36,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -90,7 +91,7 @@ var _ vm.Driver = (*Driver)(nil)
 func (d *Driver) Kind() string { return "sim" }
 
 // Versions names the model.
-func (d *Driver) Versions(context.Context) (map[string]string, error) {
+func (d *Driver) Versions(context.Context, []string) (map[string]string, error) {
 	return map[string]string{"sim": version, "go": runtime.Version()}, nil
 }
 
@@ -165,6 +166,9 @@ var nameOK = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9-]{0,62}$`)
 func check(spec vm.Spec) error {
 	if len(spec.Machines) == 0 {
 		return errors.New("prepare simulated cluster: the spec has no machine")
+	}
+	if len(spec.Packages) > 0 {
+		return fmt.Errorf("prepare simulated cluster: it has none of Debian's packages (%s): only real machines do; run it with --machines qemu", strings.Join(spec.Packages, ", "))
 	}
 	seen := map[string]bool{}
 	for _, m := range spec.Machines {

@@ -19,7 +19,7 @@ func Driver(t testing.TB) vm.Driver {
 	d := qemu.New(qemu.Config{CacheDir: vmtest.Host(t, qemu.Needs())})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	if _, err := d.Versions(ctx); errors.Is(err, vm.ErrMissing) {
+	if _, err := d.Versions(ctx, nil); errors.Is(err, vm.ErrMissing) {
 		t.Skip(err)
 	} else if err != nil {
 		t.Fatal(err)
