@@ -13,9 +13,10 @@ import (
 
 func newArena(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "arena",
-		Short: "The arenas that can be raced",
-		Args:  noArgs,
+		Use:     "arena",
+		Short:   "The arenas that can be raced",
+		Example: "  refbox arena list\n  refbox arena validate ./my-arena",
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usageError("arena takes a command: list, init, validate, test\ntry: refbox arena --help")
 		},

@@ -114,7 +114,8 @@ func benchmarkShow(a *app) *cobra.Command {
 		Short: "Show a benchmark: models, arenas, heats, our figures, checks",
 		Long: `Opens the benchmark's screen; enter opens a heat's recording. Where there is no
 terminal, and with --plain, it is told in lines.`,
-		Args: exactArgs(1, "one benchmark"),
+		Example: "  refbox benchmark show DIR",
+		Args:    exactArgs(1, "one benchmark"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			load := func(ctx context.Context) (seasons.Together, map[string]string, error) {
 				return openBenchmark(ctx, args[0], f.recordings)
@@ -135,9 +136,10 @@ func benchmarkCheck(a *app) *cobra.Command {
 	var asJSON bool
 	var recordings string
 	c := &cobra.Command{
-		Use:   "check DIR|benchmark.json",
-		Short: "Recompute a benchmark from itself and from its heats' recordings",
-		Args:  exactArgs(1, "one benchmark"),
+		Use:     "check DIR|benchmark.json",
+		Short:   "Recompute a benchmark from itself and from its heats' recordings",
+		Example: "  refbox benchmark check DIR",
+		Args:    exactArgs(1, "one benchmark"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, _, err := openBenchmark(cmd.Context(), args[0], recordings)
 			if err != nil {

@@ -93,7 +93,7 @@ func deskActions() string {
 		indent := "\n" + strings.Repeat(" ", 27)
 		usage := fmt.Sprintf("  %-24s ", usageOf(d))
 		if len(usage) > 27 {
-			usage += indent
+			usage = strings.TrimRight(usage, " ") + indent
 		}
 		fmt.Fprintf(&b, "%s%s\n", usage, strings.Join(text.Wrap(d.Does, 56), indent))
 	}

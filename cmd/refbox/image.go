@@ -11,9 +11,10 @@ import (
 
 func newImage(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "image",
-		Short: "The guest image that every machine starts from",
-		Args:  noArgs,
+		Use:     "image",
+		Short:   "The guest image that every machine starts from",
+		Example: "  refbox image build",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return usageError("image takes a command: build\ntry: refbox image --help")
 		},

@@ -28,7 +28,8 @@ evidence counts when it passed every gate, and is never stronger than what it co
 
 A ledger is a folder with model.json, policy.toml and ledger.jsonl. Without --ledger
 the one in the data folder is meant, which refbox ledger init makes.`,
-		Args: noArgs,
+		Example: "  refbox ledger init\n  refbox ledger show\n  refbox ledger add ./heat",
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usageError("ledger takes a command: show, check, claim, add, decide or init\ntry: refbox ledger --help")
 		},

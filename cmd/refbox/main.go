@@ -69,8 +69,9 @@ Without a command it opens the lobby.`,
 	})
 	root.AddCommand(
 		newRun(a), newPlay(a), newWatch(a), newReplay(a), newWhy(a), newDesk(a), newVerify(a), newReview(a),
-		newLs(a), newStep(a), newAnalyze(a), newExport(a), newDoctor(a), newImage(a), newArena(a), newRegister(a), newLedger(a), newSeason(a), newSeries(a), newBenchmark(a), newFleet(a), newVersion(a),
+		newLs(a), newStep(a), newAnalyze(a), newExport(a), newDoctor(a), newImage(a), newArena(a), newRegister(a), newLedger(a), newSeason(a), newSeries(a), newBenchmark(a), newFleet(a), newMan(a), newVersion(a),
 	)
+	complete(root)
 	return root
 }
 

@@ -30,7 +30,8 @@ func newRegister(a *app) *cobra.Command {
 		Long: `A datastore register declares where an estate's stores are written and where
 their copies are; refbox derives recovery points, what becomes of each store in
 each scenario, and what is wrong. Registers are JSON, TOML or YAML.`,
-		Args: noArgs,
+		Example: "  refbox register init register.toml\n  refbox register show register.toml",
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usageError("register takes a command: show, init, check, derive, explain, plan or diff\ntry: refbox register --help")
 		},

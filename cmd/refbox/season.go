@@ -58,7 +58,8 @@ func seasonNonce(a *app) *cobra.Command {
 		Long: `Makes a contributor's nonce for the draw of a week, writes it to a file that only
 its owner can read, and prints the commitment to it. Publish the commitment; show
 the nonce only when the commitments of all contributors are public.`,
-		Args: exactArgs(1, "one season manifest"),
+		Example: "  refbox season nonce cup.toml --week 2026-W49 --name ann --output ann.json",
+		Args:    exactArgs(1, "one season manifest"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := season.ReadManifest(args[0])
 			if err != nil {
@@ -106,6 +107,8 @@ func seasonDraw(a *app) *cobra.Command {
 		Long: `Draws a week's entrants, arenas, bracket and seats into a folder of its own, with
 the secret that its heats' values come from (readable by its owner alone, revealed
 when the week is complete). A week is drawn once: nothing is overwritten.`,
+		Example: "  refbox season draw cup.toml --week 2026-W49\n" +
+			"  refbox season draw cup.toml --week 2026-W49 --commitments all.json --nonce ann.json --nonce bob.json",
 		Args: exactArgs(1, "one season manifest"),
 		RunE: func(_ *cobra.Command, args []string) error { return drawWeek(a, args[0], o) },
 	}

@@ -112,9 +112,10 @@ func weekSource(ctx context.Context, path string) seasons.Source {
 func seasonList(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "list [DIR]",
-		Short: "List the weeks that were drawn",
-		Long:  "Lists the weeks below a folder, as SEASON/WEEK; without one those of the data folder.",
+		Use:     "list [DIR]",
+		Short:   "List the weeks that were drawn",
+		Long:    "Lists the weeks below a folder, as SEASON/WEEK; without one those of the data folder.",
+		Example: "  refbox season list",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError("%s takes at most one folder\ntry: %s --help", cmd.CommandPath(), cmd.CommandPath())

@@ -25,9 +25,10 @@ import (
 
 func newSeries(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "series",
-		Short: "Series: an arena's agents rotate through its seats",
-		Args:  noArgs,
+		Use:     "series",
+		Short:   "Series: an arena's agents rotate through its seats",
+		Example: "  refbox series run primary-failover --output DIR\n  refbox series show DIR",
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return usageError("series takes a command: run, show, check or figures\ntry: refbox series --help")
 		},
@@ -351,9 +352,10 @@ func (f *showFlags) show(cmd *cobra.Command, a *app, path string, load func(cont
 func figures(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "figures RECORDING...",
-		Short: "Our figures over any heats: in pairs, with intervals, what is unknown left unknown",
-		Args:  cobra.ArbitraryArgs,
+		Use:     "figures RECORDING...",
+		Short:   "Our figures over any heats: in pairs, with intervals, what is unknown left unknown",
+		Example: "  refbox series figures ./round-001 ./round-002 --json",
+		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError("figures takes recordings\ntry: refbox series figures --help")
