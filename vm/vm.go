@@ -80,8 +80,10 @@ type LinkSpec struct {
 type Start struct {
 	// Name is the hostname of a cluster of one; machines of a larger cluster
 	// are called Name-Machine.
-	Name          string
-	Password      string // root's password, on every machine
+	Name     string
+	Password string // root's password
+	// Passwords are root's on the machines that it names, in Password's place.
+	Passwords     map[string]string
 	AuthorizedKey ssh.PublicKey
 	// Cold boots every machine instead of resuming the prepared state.
 	Cold bool
@@ -121,6 +123,14 @@ type Template interface {
 	// Key is everything that the saved state depends on, as one hex digest.
 	Key() string
 	Spec() Spec
+}
+
+// PasswordOf is root's password on a machine.
+func (s Start) PasswordOf(machine string) string {
+	if p, ok := s.Passwords[machine]; ok {
+		return p
+	}
+	return s.Password
 }
 
 // Report receives the progress of something slow. Done is a fraction in [0,1],

@@ -2,6 +2,7 @@ package arena
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -141,6 +142,11 @@ func (m *Manifest) Topology() Visualization {
 		},
 		Links: []Link{{From: "client", To: "host", Kind: LinkTraffic}},
 	}
+}
+
+// linked says whether a territory lies on a link between territories.
+func (m *Manifest) linked(territory string) bool {
+	return slices.ContainsFunc(m.Network.Links, func(l SeatLink) bool { return slices.Contains(l.Territories, territory) })
 }
 
 // machines are a territory's, the one by default included, with class and

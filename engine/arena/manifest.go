@@ -56,6 +56,15 @@ type Arena struct {
 type Network struct {
 	CIDR                string `json:"cidr"`
 	AllowPublicInternet bool   `json:"allow_public_internet" default:"false"` // must be false
+	// Links are ours: what joins the territories of a conquest. Where there are any,
+	// a machine is called as its territory, there and in the recording.
+	Links []SeatLink `json:"links,omitempty" default:"[]"`
+}
+
+// SeatLink is an Ethernet between territories, of one machine each.
+type SeatLink struct {
+	Name        string   `json:"name"`
+	Territories []string `json:"territories"`
 }
 
 // Rules are the heat's clock and size.

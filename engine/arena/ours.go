@@ -51,6 +51,7 @@ func (c *checker) ours() {
 		c.failIf(!blank(*t.NixosConfig) && folder != "." && !local(folder), fmt.Sprintf("territories[%d].nixos_config", i),
 			"%s: what stands before # must be a folder inside the package", quote(*t.NixosConfig))
 	}
+	c.seatLinks()
 	c.guest()
 	c.canary()
 	c.exercises()
@@ -176,6 +177,25 @@ func (c *checker) machines(at string, t Territory, used map[string]bool) {
 		}
 	}
 	c.failIf(len(t.Links) > 16, at+".links", "must be at most 16")
+}
+
+// seatLinks are the one way between territories, and so a conquest's alone.
+func (c *checker) seatLinks() {
+	m := c.m
+	c.failIf(len(m.Network.Links) > 0 && m.Arena.Mode != Conquest, "network.links", "are for a conquest: in a build race nothing lies between the territories")
+	c.failIf(len(m.Network.Links) > 16, "network.links", "must be at most 16")
+	names := map[string]bool{}
+	for i, l := range m.Network.Links {
+		at := fmt.Sprintf("network.links[%d]", i)
+		c.id(at+".name", l.Name, names)
+		c.failIf(len(l.Territories) < 2, at+".territories", "needs two territories or more")
+		for j, id := range l.Territories {
+			t, ok := m.Territory(id)
+			c.failIf(!ok, at+".territories", "no territory is called %s", quote(id))
+			c.failIf(len(t.Machines) > 1, at+".territories", "%s has %d machines: a territory on a link between territories has one", quote(id), len(t.Machines))
+			c.failIf(slices.Contains(l.Territories[:j], id), at+".territories", "names %s twice", quote(id))
+		}
+	}
 }
 
 func (c *checker) guest() {

@@ -111,16 +111,52 @@ func (p *Package) Spec(territory string) (vm.Spec, error) {
 			Files: files, Setup: slices.Clone(p.guest.Setup), Forwards: forwards, Runner: runner,
 		})
 	}
-	var a, b, c int
-	if _, err := fmt.Sscanf(slash24(p.Manifest.Network.CIDR), "%d.%d.%d", &a, &b, &c); err != nil {
-		return vm.Spec{}, fmt.Errorf("%s: network.cidr %q has not the form A.B.C.0/24", p.File, p.Manifest.Network.CIDR)
+	subnet, err := p.subnets()
+	if err != nil {
+		return vm.Spec{}, err
+	}
+	if p.Manifest.linked(t.ID) {
+		spec.Machines[0].Name = t.ID
 	}
 	for i, l := range t.Links {
 		spec.Links = append(spec.Links, vm.LinkSpec{
-			Name: l.Name, Ends: slices.Clone(l.Ends), Subnet: fmt.Sprintf("%d.%d.%d", a, b, (c+i)%256),
+			Name: l.Name, Ends: slices.Clone(l.Ends), Subnet: subnet(i),
 		})
 	}
 	return spec, nil
+}
+
+// subnets gives the links' subnets, by number.
+func (p *Package) subnets() (func(i int) string, error) {
+	var a, b, c int
+	if _, err := fmt.Sscanf(slash24(p.Manifest.Network.CIDR), "%d.%d.%d", &a, &b, &c); err != nil {
+		return nil, fmt.Errorf("%s: network.cidr %q has not the form A.B.C.0/24", p.File, p.Manifest.Network.CIDR)
+	}
+	return func(i int) string { return fmt.Sprintf("%d.%d.%d", a, b, (c+i)%256) }, nil
+}
+
+// Field is the machines that lie on links between territories, each called as its
+// territory, with those links; without any machine where there are none.
+func (p *Package) Field() (vm.Spec, error) {
+	var field vm.Spec
+	subnet, err := p.subnets()
+	if err != nil {
+		return field, err
+	}
+	for _, t := range p.Manifest.Territories {
+		if !p.Manifest.linked(t.ID) {
+			continue
+		}
+		own, err := p.Spec(t.ID)
+		if err != nil {
+			return field, err
+		}
+		field.Machines = append(field.Machines, own.Machines...)
+	}
+	for i, l := range p.Manifest.Network.Links {
+		field.Links = append(field.Links, vm.LinkSpec{Name: l.Name, Ends: slices.Clone(l.Territories), Subnet: subnet(i)})
+	}
+	return field, nil
 }
 
 // Seats are the territories, in the manifest's order, with who plays them.
@@ -204,17 +240,23 @@ func (p *Package) Brief(territory string) (string, error) {
 	}
 	agent, _ := p.Manifest.AgentOf(territory)
 	fmt.Fprintf(&b, "## This heat\n\nYour territory is %s. ", territory)
-	if p.Manifest.Build != nil && p.Manifest.Build.StopOnFirstDurable {
-		b.WriteString("The heat ends when the first seat is durable, ")
-	} else {
-		b.WriteString("The heat ends ")
+	within := humanDuration(p.Manifest.Duration())
+	switch {
+	case p.Manifest.Build == nil:
+		fmt.Fprintf(&b, "The heat ends %s after its start, and sooner when only one territory is left. ", within)
+	case p.Manifest.Build.StopOnFirstDurable:
+		fmt.Fprintf(&b, "The heat ends when the first seat is durable, at the latest %s after its start, and sooner when every player has ended and nothing changes any more. ", within)
+	default:
+		fmt.Fprintf(&b, "The heat ends at the latest %s after its start, and sooner when every player has ended and nothing changes any more. ", within)
 	}
-	fmt.Fprintf(&b, "at the latest %s after its start, and sooner when every player has ended and nothing changes any more. ", humanDuration(p.Manifest.Duration()))
 	fmt.Fprintf(&b, "Your budget is %d resource units", agent.Budget.ResourceUnits)
 	if c := agent.Budget.MaxCostMicroUSD; c != nil {
 		fmt.Fprintf(&b, " and %d micro-dollars", *c)
 	}
 	b.WriteString(". Work only inside your own territory, over SSH. Everything you do there is recorded.\n")
+	if p.Manifest.linked(territory) {
+		b.WriteString("What other territories let your machine do to them over the link between you is part of the contest.\n")
+	}
 	return b.String(), nil
 }
 

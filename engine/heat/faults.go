@@ -27,7 +27,7 @@ const (
 // run on their own, so that what one waits for delays no other.
 type faults struct {
 	h    *Heat
-	race *referee.Race
+	race *referee.Race // nil in a conquest, which has none
 
 	ctx    context.Context // of the schedule: no fault begins after its end
 	cancel context.CancelFunc
@@ -412,6 +412,9 @@ func (f *faults) keeps(m vm.Machine, k fault.Kind) (*onSeat, bool) {
 func (f *faults) strike(ctx context.Context, author, reason string, s *seat, spec fault.Fault, d time.Duration) error {
 	if f == nil || f.ctx == nil {
 		return errNotRunning
+	}
+	if f.race == nil {
+		return errors.New("a conquest has no referee's faults")
 	}
 	if f.race.Held() {
 		return errors.New("the heat is paused: resume it first")

@@ -111,6 +111,9 @@ type Heat struct {
 	secret probe.Secret
 	slow   float64
 	limits limits
+	// untilHealthy is how long a conquest's services may take to be healthy at the
+	// start, before emulation's factor.
+	untilHealthy time.Duration
 
 	rec      *recording.Writer
 	watch    stopwatch
@@ -120,11 +123,12 @@ type Heat struct {
 	unlogged sync.Once
 
 	seats []*seat
+	field *field // nil where no territories are linked
 	notes []arena.Note
 
 	canaries *canaries // set before race is
 
-	race   atomic.Pointer[referee.Race]
+	race   atomic.Pointer[contest]
 	faults atomic.Pointer[faults] // set before race is
 	ctx    context.Context        // of Run, from when race is set
 
@@ -145,7 +149,7 @@ func New(cfg Config) *Heat {
 	if cfg.Progress == nil {
 		cfg.Progress = func(Progress) {}
 	}
-	h := &Heat{cfg: cfg, secret: probe.NewSecret(), slow: 1, limits: seatLimits, hearing: make(chan struct{}, 1)}
+	h := &Heat{cfg: cfg, secret: probe.NewSecret(), slow: 1, limits: seatLimits, untilHealthy: startTime, hearing: make(chan struct{}, 1)}
 	if cfg.Secret != nil {
 		h.secret = *cfg.Secret
 	}
@@ -237,9 +241,11 @@ func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	if versions["accel"] == "tcg" {
 		h.slow = emulationFactor
 	}
-	rules, err := h.rules()
-	if err != nil {
-		return res, err
+	var rules referee.Rules
+	if h.cfg.Package.Manifest.Build != nil {
+		if rules, err = h.rules(); err != nil {
+			return res, err
+		}
 	}
 	if err := h.seatPlayers(); err != nil {
 		return res, err
@@ -261,6 +267,9 @@ func (h *Heat) Run(ctx context.Context) (res Result, err error) {
 	defer leaveDisks()
 	for i, s := range h.seats {
 		s.disks = filepath.Join(disks, strconv.Itoa(i))
+	}
+	if h.field, err = h.newField(disks); err != nil {
+		return res, err
 	}
 	h.rec, err = recording.Create(h.cfg.Dir, recording.Start{Match: match, Manifest: h.cfg.Package.Manifest, Seed: h.secret[:], Clock: h.clock})
 	if err != nil {
@@ -307,30 +316,27 @@ func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (re
 	if err := h.open(time.Since(began)); err != nil {
 		return referee.Outcome{}, err
 	}
-	var probes []*probe.Seat
 	for _, s := range h.seats {
 		s.budget.open(func(limit, detail string) {
 			h.say(event.LimitReached{Agent: s.arena.Agent.ID, Limit: limit, Detail: detail})
 		})
-		if s.failed == nil {
-			probes = append(probes, s.probe)
-		}
 	}
-	race := referee.New(rules, probes, h, h.clock)
-	var err error
+	race, faults, err := h.contests(rules)
+	if err != nil {
+		return referee.Outcome{}, err
+	}
 	if h.canaries, err = h.newCanaries(); err != nil {
 		return referee.Outcome{}, err
 	}
 	defer h.canaries.stop()
-	faults := h.newFaults(race)
 	h.ctx = ctx
 	faults.start(ctx)
 	defer faults.end(ctx)
 	h.faults.Store(faults)
-	h.race.Store(race)
+	h.race.Store(&race)
 	h.watch.start()
 	h.canaries.start(ctx)
-	players := h.startPlayers(ctx, time.Now().Add(rules.Duration), race.Expired())
+	players := h.startPlayers(ctx, time.Now().Add(h.cfg.Package.Manifest.Duration()), race.Expired())
 	out, err := race.Run(ctx)
 	h.canaries.cancel()
 	var clearing sync.WaitGroup
@@ -344,6 +350,22 @@ func (h *Heat) run(ctx context.Context, runtime string, rules referee.Rules) (re
 	return out, h.drain(ctx, players, out)
 }
 
+// contests makes what decides the heat, and its faults.
+func (h *Heat) contests(rules referee.Rules) (contest, *faults, error) {
+	if h.cfg.Package.Manifest.Build == nil {
+		c, err := h.newConquest()
+		return c, h.newFaults(nil), err
+	}
+	var probes []*probe.Seat
+	for _, s := range h.seats {
+		if s.failed == nil {
+			probes = append(probes, s.probe)
+		}
+	}
+	race := referee.New(rules, probes, h, h.clock)
+	return race, h.newFaults(race), nil
+}
+
 // emulationFactor stretches the manifest's and the probes' timeouts when the
 // machines are emulated: without hardware help a guest computes several times
 // slower. It is recorded in match.json.
@@ -351,9 +373,6 @@ const emulationFactor = 3
 
 func (h *Heat) rules() (referee.Rules, error) {
 	m := h.cfg.Package.Manifest
-	if m.Build == nil {
-		return referee.Rules{}, fmt.Errorf("arena %s: only build races can be run", m.Arena.ID)
-	}
 	r := referee.Rules{Completion: m.Build.CompletionMilestone, StopOnFirstDurable: m.Build.StopOnFirstDurable,
 		Duration: m.Duration(), Tick: m.Tick(), Slow: h.slow, Thorough: h.cfg.Thorough}
 	for _, ms := range m.Build.Milestones {

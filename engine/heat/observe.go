@@ -194,7 +194,7 @@ func (o *observer) forget(number uint64) {
 }
 
 func (o *observer) ActionEnded(uint64, string) {
-	if r := o.s.heat.race.Load(); r != nil {
+	if r := o.s.heat.contest(); r != nil {
 		r.Nudge(o.s.id())
 	}
 }

@@ -2,6 +2,7 @@ package heat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -54,11 +55,18 @@ func (h *Heat) startPlayers(ctx context.Context, deadline time.Time, expired <-c
 		if s.failed != nil {
 			continue
 		}
+		ctx, stop := context.WithCancelCause(ctx)
+		s.stopPlayer.Store(&stop)
 		p.live.Go(func() {
+			defer stop(nil)
 			r := s.play(ctx, deadline)
 			p.mu.Lock()
 			frozen := p.frozen
-			if !frozen && ctx.Err() == nil {
+			out := errors.Is(context.Cause(ctx), errEliminated)
+			if out {
+				r.Status, r.Summary = agent.Failed, context.Cause(ctx).Error()
+			}
+			if !frozen && (out || ctx.Err() == nil) {
 				s.finished(r) // before the outcome: it has its own clock
 				src := r.Status.Source()
 				p.sound = p.sound || (src != "harness" && src != "provider")
@@ -66,7 +74,7 @@ func (h *Heat) startPlayers(ctx context.Context, deadline time.Time, expired <-c
 				switch {
 				case p.playing > 0:
 				case p.sound:
-					h.race.Load().PlayersEnded()
+					h.contest().PlayersEnded()
 				default:
 					h.stop(ended{author: "refbox", reason: "no contest: no player could play, all their harnesses failed"})
 				}
@@ -115,7 +123,11 @@ func (s *seat) finished(r agent.Result) {
 	if !s.playing.CompareAndSwap(true, false) {
 		return
 	}
-	s.Usage(r.Usage)
+	if s.heat.cfg.Package.Manifest.Build != nil {
+		s.Usage(r.Usage)
+	} else {
+		defer s.Usage(r.Usage) // in a conquest what it cost comes after its end
+	}
 	if l := r.Limit; l != nil {
 		s.heat.say(event.LimitReached{Agent: s.arena.Agent.ID, Limit: l.Limit, Detail: l.Detail})
 	}
@@ -171,6 +183,7 @@ func (h *Heat) drain(ctx context.Context, p *players, out referee.Outcome) error
 	for _, s := range out.Seats {
 		durable[s.Territory] = s.State == "durable"
 	}
+	conquest := h.cfg.Package.Manifest.Build == nil
 	outraced := "the heat ended without a winner; build ended at the frozen clock"
 	switch {
 	case out.Winner != "":
@@ -189,14 +202,17 @@ func (h *Heat) drain(ctx context.Context, p *players, out referee.Outcome) error
 		case agent.Interrupted, agent.TimedOut: // cut by the freeze
 			e.seat.Usage(e.result.Usage)
 			e.seat.playing.Store(false)
-			if won {
+			switch {
+			case conquest:
+				h.say(event.AgentInterrupted{Agent: agentID, Source: "arena", Detail: "the heat was over: " + out.Reason})
+			case won:
 				h.say(event.AgentInterrupted{Agent: agentID, Source: "arena", Detail: "the heat was over: the seat was durable"})
-			} else {
+			default:
 				h.say(event.AgentOutraced{Agent: agentID, Reason: outraced})
 			}
 		default:
 			e.seat.finished(e.result)
-			if e.result.Status == agent.Completed && !won {
+			if e.result.Status == agent.Completed && !won && !conquest {
 				h.say(event.AgentOutraced{Agent: agentID, Reason: outraced})
 			}
 		}
@@ -239,6 +255,9 @@ func (s *seat) Usage(u agent.Usage) {
 		slog.Warn("usage was not recorded", "territory", s.id(), "error", err)
 	}
 	s.heat.say(e)
+	if c, ok := s.heat.contest().(*referee.Conquest); ok {
+		c.Charge(s.id(), e.ResourceUnits)
+	}
 }
 
 // Note is a player's remark about itself. It decides nothing, so it is in its

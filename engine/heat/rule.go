@@ -60,7 +60,7 @@ func (h *Heat) Rule(ctx context.Context, author string, r control.Ruling) error 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	race := h.race.Load()
+	race := h.contest()
 	if race == nil {
 		return errNotRunning
 	}
@@ -115,7 +115,7 @@ func (h *Heat) void(author, reason string) error {
 
 // pause holds the race, stops the clock and freezes every machine. Once nothing is
 // under way any more it is done whole, or undone.
-func (h *Heat) pause(ctx context.Context, race *referee.Race, author, reason string) error {
+func (h *Heat) pause(ctx context.Context, race contest, author, reason string) error {
 	if p := h.paused; p != nil {
 		return fmt.Errorf("%s paused the heat already: %s", p.author, p.reason)
 	}
@@ -145,7 +145,7 @@ func (h *Heat) pause(ctx context.Context, race *referee.Race, author, reason str
 
 // resume thaws the machines and lets the race go on. A seat one of whose machines
 // does not come back is out; the others are not held up for it.
-func (h *Heat) resume(race *referee.Race, author, reason string) error {
+func (h *Heat) resume(race contest, author, reason string) error {
 	p := h.paused
 	if p == nil {
 		return errors.New("the heat is not paused")

@@ -56,9 +56,10 @@ type seat struct {
 	decoys   *decoys
 	consoles sync.Map // by machine: *watched
 
-	playing atomic.Bool
-	usageMu sync.Mutex
-	usage   agent.Usage // charged so far
+	playing    atomic.Bool
+	stopPlayer atomic.Pointer[context.CancelCauseFunc] // nil before it plays
+	usageMu    sync.Mutex
+	usage      agent.Usage // charged so far
 }
 
 // failed is why a seat is out before the start.
@@ -109,6 +110,12 @@ func (h *Heat) seatPlayers() error {
 // The error is that of the whole heat.
 func (h *Heat) startSeats(ctx context.Context, runtime string) error {
 	var wg sync.WaitGroup
+	for _, s := range h.seats {
+		s.password = randomText()
+	}
+	if h.field != nil {
+		wg.Go(func() { h.field.start(ctx, h) })
+	}
 	for i, s := range h.seats {
 		s.dir = filepath.Join(runtime, strconv.Itoa(i))
 		wg.Go(func() {
@@ -129,6 +136,9 @@ func (h *Heat) startSeats(ctx context.Context, runtime string) error {
 	wg.Wait()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if h.field != nil && h.field.err != nil {
+		return fmt.Errorf("no seat could be started: %w", h.field.err)
 	}
 	var all []error
 	same := len(h.seats) > 0
@@ -153,25 +163,9 @@ func (s *seat) progress(step string, done float64) {
 func (s *seat) start(ctx context.Context) error {
 	h := s.heat
 	slow := func(d time.Duration) time.Duration { return time.Duration(float64(d) * h.slow) }
-	t, err := h.cfg.Driver.Prepare(ctx, s.arena.Spec, s.progress)
-	if err != nil {
-		return fmt.Errorf("prepare the machines: %w", err)
-	}
-	if err := errors.Join(os.Mkdir(s.dir, 0o700), os.Mkdir(s.disks, 0o700)); err != nil {
-		return s.startError(err)
-	}
-	s.password = randomText()
-	key, err := newKey()
+	key, err := s.startMachines(ctx)
 	if err != nil {
 		return err
-	}
-	s.progress("starting", -1)
-	sctx, cancel := context.WithTimeout(ctx, slow(startTime))
-	defer cancel()
-	s.cluster, err = h.cfg.Driver.Start(sctx, t, vm.Start{Name: s.id(), Password: s.password, AuthorizedKey: key.PublicKey(),
-		Cold: h.cfg.Cold, Dir: s.disks, Console: s.console})
-	if err != nil {
-		return s.startError(err)
 	}
 	s.progress("setting up", -1)
 	if err := s.setUp(ctx, slow(setupTime)); err != nil {
@@ -187,11 +181,54 @@ func (s *seat) start(ctx context.Context) error {
 	if err := s.preflight(pctx, dial); err != nil {
 		return err
 	}
+	if h.cfg.Package.Manifest.Build == nil {
+		hctx, cancel := context.WithTimeout(ctx, slow(h.untilHealthy))
+		defer cancel()
+		if err := s.awaitHealth(hctx); err != nil {
+			s.failed = &failed{source: "arena", detail: text.Line(err.Error())}
+			return err
+		}
+	}
 	if err := s.open(dial); err != nil {
 		return err
 	}
 	s.progress("seat ready", 1)
 	return nil
+}
+
+// startMachines starts the seat's machines, and gives the key that they let in.
+func (s *seat) startMachines(ctx context.Context) (ssh.Signer, error) {
+	h := s.heat
+	if h.field.has(s.id()) {
+		if err := os.Mkdir(s.dir, 0o700); err != nil {
+			return nil, s.startError(err)
+		}
+		var err error
+		if s.cluster, err = h.field.part(ctx, s.id()); err != nil {
+			return nil, s.startError(err)
+		}
+		return h.field.key, nil
+	}
+	t, err := h.cfg.Driver.Prepare(ctx, s.arena.Spec, s.progress)
+	if err != nil {
+		return nil, fmt.Errorf("prepare the machines: %w", err)
+	}
+	if err := errors.Join(os.Mkdir(s.dir, 0o700), os.Mkdir(s.disks, 0o700)); err != nil {
+		return nil, s.startError(err)
+	}
+	key, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	s.progress("starting", -1)
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(float64(startTime)*h.slow))
+	defer cancel()
+	s.cluster, err = h.cfg.Driver.Start(ctx, t, vm.Start{Name: s.id(), Password: s.password, AuthorizedKey: key.PublicKey(),
+		Cold: h.cfg.Cold, Dir: s.disks, Console: s.console})
+	if err != nil {
+		return nil, s.startError(err)
+	}
+	return key, nil
 }
 
 // setUp gives the seat's machines their values.
@@ -320,12 +357,7 @@ func (h *Heat) open(took time.Duration) error {
 	var states, territories, agents []event.Body
 	byAgent := map[string]*seat{}
 	for _, s := range sortedByID(h.seats) {
-		if s.failed != nil {
-			states = append(states, event.SeatUnavailable{Territory: s.id(), Source: s.failed.source, Detail: s.failed.detail},
-				event.CompetitorStateChanged{Territory: s.id(), From: "preparing", To: "unavailable", Reason: s.failed.detail})
-			continue
-		}
-		states = append(states, event.CompetitorStateChanged{Territory: s.id(), From: "preparing", To: "building", Reason: "SSH preflight passed"})
+		states = append(states, s.opening()...)
 	}
 	for _, s := range h.seats {
 		var names []string
@@ -363,6 +395,23 @@ func (h *Heat) open(took time.Duration) error {
 	return nil
 }
 
+// opening are the log's first words of a seat.
+func (s *seat) opening() []event.Body {
+	conquest := s.heat.cfg.Package.Manifest.Build == nil
+	if s.failed == nil {
+		if conquest {
+			return []event.Body{event.TerritoryStateChanged{Territory: s.id(), From: "provisioning", To: "healthy", Reason: "preflight passed"}}
+		}
+		return []event.Body{event.CompetitorStateChanged{Territory: s.id(), From: "preparing", To: "building", Reason: "SSH preflight passed"}}
+	}
+	out := event.SeatUnavailable{Territory: s.id(), Source: s.failed.source, Detail: s.failed.detail}
+	if conquest {
+		return []event.Body{out, event.TerritoryStateChanged{Territory: s.id(), From: "provisioning", To: "eliminated", Reason: s.failed.detail},
+			event.TerritoryEliminated{Territory: s.id(), Source: s.failed.source, Detail: s.failed.detail}}
+	}
+	return []event.Body{out, event.CompetitorStateChanged{Territory: s.id(), From: "preparing", To: "unavailable", Reason: s.failed.detail}}
+}
+
 // closeDoor ends what the seat's player and the referee do to the machines.
 func (s *seat) closeDoor() {
 	if s.gateway != nil {
@@ -389,6 +438,7 @@ func (h *Heat) stopMachines() {
 		}
 	}
 	wg.Wait()
+	h.field.close()
 }
 
 // randomText is a password: 160 random bits.

@@ -63,8 +63,8 @@ func Apply(w *World, e event.Event) {
 	case event.HealthObserved:
 		if s := w.seat(b.Territory); s != nil {
 			s.LastHealth = &Health{b.Healthy, b.Status, b.LatencyMS, b.Detail}
-			if b.Healthy && s.State == "healthy" {
-				s.UptimeTicks++
+			if s.State == "healthy" {
+				s.UptimeTicks++ // taken back if it is what degrades it
 			}
 		}
 	case event.ResourcesChanged:
@@ -302,8 +302,11 @@ func (s *Seat) changeState(to string, ms uint64) {
 	if s.State == "degraded" || s.State == "recovering" {
 		s.DegradedMS += ms - min(ms, s.StateSinceMS)
 	}
-	if to == "healthy" && s.State == "recovering" {
-		s.UptimeTicks++ // the good probe that ended the recovery counts
+	switch {
+	case to == "healthy" && (s.State == "recovering" || s.State == "degraded"):
+		s.UptimeTicks++ // the tick whose probe ended the recovery counts
+	case to == "degraded" && s.State == "healthy":
+		s.UptimeTicks -= min(1, s.UptimeTicks)
 	}
 	if to != s.State {
 		s.State, s.StateSinceMS = to, ms

@@ -153,7 +153,7 @@ type Seat struct {
 	Limits       List[Limit]
 	Prepared     *event.PreparedSeat
 	ProgressMS   uint64 // last pass or revocation
-	UptimeTicks  uint64 // conquest: good probes while healthy
+	UptimeTicks  uint64 // conquest: ticks at which it was observed and healthy (recordings reference, section 4.7)
 	DegradedMS   uint64 // conquest: time in degraded and recovering, up to the last change
 	StateSinceMS uint64
 

@@ -156,7 +156,7 @@ func (m *machine) identity(s vm.Start) (guest.Identity, error) {
 	if len(name) > 63 {
 		return guest.Identity{}, fmt.Errorf("machine %q: hostname %q is longer than 63 characters", m.spec.Name, name)
 	}
-	id, hostKey, err := guest.NewIdentity(name, s.Password, s.AuthorizedKey)
+	id, hostKey, err := guest.NewIdentity(name, s.PasswordOf(m.spec.Name), s.AuthorizedKey)
 	if err != nil {
 		return id, fmt.Errorf("machine %q: %w", m.spec.Name, err)
 	}

@@ -120,7 +120,7 @@ func (m *machine) identify(hostname string, s vm.Start) error {
 	if m.hostKey, err = ssh.NewPublicKey(pub); err != nil {
 		return err
 	}
-	shadow, err := shadowLine(s.Password)
+	shadow, err := shadowLine(s.PasswordOf(m.spec.Name))
 	if err != nil {
 		return err
 	}
