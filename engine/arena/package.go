@@ -138,7 +138,7 @@ func (p *Package) subnets() (func(i int) string, error) {
 // Field is the machines that lie on links between territories, each called as its
 // territory, with those links; without any machine where there are none.
 func (p *Package) Field() (vm.Spec, error) {
-	var field vm.Spec
+	field := vm.Spec{Packages: slices.Clone(p.guest.Packages)}
 	subnet, err := p.subnets()
 	if err != nil {
 		return field, err
