@@ -28,6 +28,7 @@ func arguments() map[string][]source {
 		"watch": {heats}, "replay": {heats}, "verify": {heats}, "review": {heats}, "export": {heats}, "analyze": {heats}, "step": {heats},
 		"ledger add": {heats},
 		"why":        {heats, seats},
+		"runbook":    {heats, seats},
 		"desk":       {heats, actions, actionNeeds, actionNeeds},
 	}
 }

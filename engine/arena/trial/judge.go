@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"refbox/engine/arena"
@@ -41,12 +42,25 @@ func judge(m *arena.Manifest, w *world.World, t seated) Player {
 	if t.Result == arena.Durable {
 		if got.Got != arena.Durable {
 			got.Why = fmt.Sprintf("it must be durable, and is not: %s", openWhy(s, open))
+			got.Lost, got.Refused = lostAt(s, open)
 		}
 		return got
 	}
 	got.Refused = refusal(s, t.Result)
 	got.Why = lost(m, s, t, got)
 	return got
+}
+
+// lostAt is the first open milestone that was refused, and how: one that was never
+// passed before one that a look after a reboot took back.
+func lostAt(s *world.Seat, open []string) (string, *Refusal) {
+	never := slices.DeleteFunc(slices.Clone(open), func(id string) bool { return everPassed(s, id) })
+	for _, id := range append(never, open...) {
+		if r := refusal(s, id); r != nil {
+			return id, r
+		}
+	}
+	return "", nil
 }
 
 // lost says what is wrong with how a wrong player lost; "" for nothing.

@@ -73,8 +73,10 @@ type Player struct {
 	// Why is what is not as it should be; "" when Held.
 	Why    string   `json:"why,omitempty"`
 	Passed []string `json:"passed"`
-	// Refused is the last failure of the milestone to lose at.
+	// Refused is the last failure of the milestone to lose at; of the first open one,
+	// Lost, for a player that should have been durable.
 	Refused *Refusal `json:"refused,omitempty"`
+	Lost    string   `json:"lost,omitempty"`
 	Ended   string   `json:"ended"` // how its script ended
 	// Beat says that a cheat passed the reference check; nil where it was not tried.
 	Beat *bool  `json:"beat,omitempty"`
@@ -124,7 +126,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	beat := map[string]bool{}
 	if cfg.Cheats {
 		for _, group := range groups(all, cfg.Seats) {
-			_, w, _, err := run(ctx, cfg, &report, group, true)
+			_, w, _, err := run(ctx, cfg, &report, next(cfg, &report, "-reference"), group, true)
 			if err != nil {
 				return report, err
 			}
@@ -135,7 +137,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	}
 	report.Held = true
 	for _, group := range groups(all, cfg.Seats) {
-		h, w, m, err := run(ctx, cfg, &report, group, false)
+		h, w, m, err := run(ctx, cfg, &report, next(cfg, &report, ""), group, false)
 		if err != nil {
 			report.Held = false
 			return report, err
@@ -204,13 +206,36 @@ func groups(all []seated, most int) [][]seated {
 	return out
 }
 
-// run runs one heat and gives its last world.
-func run(ctx context.Context, cfg Config, report *Report, group []seated, reference bool) (Heat, *world.World, *arena.Manifest, error) {
-	name := fmt.Sprintf("heat-%d", len(report.Heats)+1)
-	if reference {
-		name += "-reference"
+// Race seats players of the package's, or scripts that the caller laid into its FS,
+// in one heat recorded at cfg.Dir, and says what came of each. Only, Cheats and
+// Seats are not heeded. The error is that of a heat that could not be run.
+func Race(ctx context.Context, cfg Config, players []arena.Trial) ([]Player, Heat, error) {
+	var group []seated
+	for _, t := range players {
+		group = append(group, seated{Trial: t})
 	}
-	h := Heat{Dir: filepath.Join(cfg.Dir, name), Reference: reference}
+	var report Report
+	h, w, m, err := run(ctx, cfg, &report, cfg.Dir, group, false)
+	if err != nil {
+		return nil, h, err
+	}
+	var out []Player
+	for _, t := range group {
+		got := judge(m, w, t)
+		got.Dir, got.Held = h.Dir, got.Why == ""
+		out = append(out, got)
+	}
+	return out, h, nil
+}
+
+// next is the folder of a trial's next heat.
+func next(cfg Config, report *Report, suffix string) string {
+	return filepath.Join(cfg.Dir, fmt.Sprintf("heat-%d%s", len(report.Heats)+1, suffix))
+}
+
+// run runs one heat and gives its last world.
+func run(ctx context.Context, cfg Config, report *Report, dir string, group []seated, reference bool) (Heat, *world.World, *arena.Manifest, error) {
+	h := Heat{Dir: dir, Reference: reference}
 	var players []arena.Trial
 	for _, t := range group {
 		h.Players = append(h.Players, t.Name)
