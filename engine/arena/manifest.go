@@ -31,6 +31,14 @@ type Manifest struct {
 	Canary *Canary `json:"canary,omitempty"` // ours
 	// Exercises are ours.
 	Exercises []Exercise `json:"exercises,omitempty" default:"[]"`
+	// Procedure is what a seat does to recover, Clock between what its time is taken;
+	// Store is the store of a register whose data the machines hold, Copy the copy of it
+	// that they were made from, Migration the one that is rolled back. All ours.
+	Procedure *string `json:"procedure,omitempty"`
+	Clock     *Clock  `json:"clock,omitempty"`
+	Store     *string `json:"store,omitempty"`
+	Copy      *string `json:"copy,omitempty"`
+	Migration *string `json:"migration,omitempty"`
 
 	Faults []Fault `json:"faults,omitempty" default:"[]"` // ours
 

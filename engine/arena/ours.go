@@ -55,6 +55,7 @@ func (c *checker) ours() {
 	c.guest()
 	c.canary()
 	c.exercises()
+	c.drills()
 	c.faults()
 	c.trials()
 	if m.Heat != nil {

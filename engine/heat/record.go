@@ -148,6 +148,7 @@ func task(m *arena.Manifest) ([]byte, error) {
 	task := *m
 	task.Agents, task.Arena.Category, task.Players, task.Cheats = nil, nil, nil, nil
 	task.Exercises = nil
+	task.Procedure, task.Clock, task.Store, task.Copy, task.Migration = nil, nil, nil, nil, nil
 	return task.JSON()
 }
 
