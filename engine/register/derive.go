@@ -344,16 +344,31 @@ func (v *storeView) exposed(w *Writer) bool {
 
 func (m *model) domain(node string) string { return m.estate.Nodes[m.nodes[node]].Value.Domain }
 
-// lastDrill is the drill with the latest date; of one day, the one declared
-// last.
+// lastDrill is the last restore drill.
 func lastDrill(r *Restore) *Drill {
 	if r == nil {
 		return nil
 	}
+	return lastOf(r.Drills)
+}
+
+// lastOf is the drill with the latest date; of one day, the one declared last.
+func lastOf(drills []Drill) *Drill {
 	var last *Drill
-	for i := range r.Drills {
-		if last == nil || r.Drills[i].Date >= last.Date {
-			last = &r.Drills[i]
+	for i := range drills {
+		if last == nil || drills[i].Date >= last.Date {
+			last = &drills[i]
+		}
+	}
+	return last
+}
+
+// lastPassed is the last drill that passed, which therefore has a measure.
+func lastPassed(drills []Drill) *Drill {
+	var last *Drill
+	for i := range drills {
+		if d := &drills[i]; d.Outcome == Pass && (last == nil || d.Date >= last.Date) {
+			last = d
 		}
 	}
 	return last

@@ -92,11 +92,58 @@ func promotionExceedsRTO(v *storeView, r *report) {
 	}
 	r.see("promotion.minutes", p.Minutes)
 	r.see("objectives.rtoMinutes", v.s.Objectives.RTOMinutes)
-	if p.Minutes <= v.s.Objectives.RTOMinutes {
-		r.no("promoting %s takes %s, within the objective of %s", p.From, span(&p.Minutes), span(&v.s.Objectives.RTOMinutes))
+	want := v.s.Objectives.RTOMinutes
+	if p.Minutes > want {
+		r.fire("Promoting %s takes %s; the objective is %s.", p.From, span(&p.Minutes), span(&want))
 		return
 	}
-	r.fire("Promoting %s takes %s; the objective is %s.", p.From, span(&p.Minutes), span(&v.s.Objectives.RTOMinutes))
+	d := lastPassed(p.Drills)
+	switch {
+	case d == nil:
+		r.no("promoting %s takes %s, within the objective of %s", p.From, span(&p.Minutes), span(&want))
+	case *d.MeasuredMinutes > want:
+		r.see("promotion.drills: measuredMinutes", *d.MeasuredMinutes)
+		r.fire("Promoting %s took %s on %s; the objective is %s.", p.From, span(d.MeasuredMinutes), d.Date, span(&want))
+	default:
+		r.see("promotion.drills: measuredMinutes", *d.MeasuredMinutes)
+		r.no("promoting %s took %s on %s, within the objective of %s", p.From, span(d.MeasuredMinutes), d.Date, span(&want))
+	}
+}
+
+func promotionSlower(v *storeView, r *report) {
+	p := v.promotion(r)
+	if p == nil {
+		return
+	}
+	d := lastPassed(p.Drills)
+	r.see("promotion.minutes", p.Minutes)
+	if d == nil {
+		r.no("no promotion drill of %s has passed", v.s.Name)
+		return
+	}
+	r.see("promotion.drills: measuredMinutes", *d.MeasuredMinutes)
+	if *d.MeasuredMinutes <= p.Minutes {
+		r.no("promoting %s took %s on %s, within the %s declared", p.From, span(d.MeasuredMinutes), d.Date, span(&p.Minutes))
+		return
+	}
+	r.fire("Promoting %s took %s on %s; %s are declared.", p.From, span(d.MeasuredMinutes), d.Date, span(&p.Minutes))
+}
+
+func promotionDrillFailed(v *storeView, r *report) {
+	p := v.promotion(r)
+	if p == nil {
+		return
+	}
+	d := lastOf(p.Drills)
+	r.see("promotion.drills", len(p.Drills))
+	switch {
+	case d == nil:
+		r.no("nobody has ever drilled the promotion of %s", v.s.Name)
+	case d.Outcome == Pass:
+		r.no("the last promotion drill, on %s, passed", d.Date)
+	default:
+		r.fire("The last promotion drill of %s, on %s, ended in %s.", v.s.Name, d.Date, d.Outcome)
+	}
 }
 
 // drilled ends a rule of stores that were drilled.

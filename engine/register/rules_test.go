@@ -316,6 +316,31 @@ func TestRules(t *testing.T) {
 		}, "finding restore-exceeds-rto app-db", ""},
 		{"and a promotion too", func(c *change) { c.app().Promotion.Minutes = 60 }, "finding promotion-exceeds-rto app-db", ""},
 		{"but not more", func(c *change) { c.app().Promotion.Minutes = 61 }, "finding promotion-exceeds-rto app-db", "Promoting app-db-replica takes 61m; the objective is 1h."},
+		{"a measured promotion may take its objective", func(c *change) {
+			c.app().Promotion.Drills = []Drill{{Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(60.0)}}
+		}, "finding promotion-exceeds-rto app-db", ""},
+		{"and no more", func(c *change) {
+			c.app().Promotion.Drills = []Drill{{Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(60.1), MeasuredMs: ptr(int64(3_600_001))}}
+		}, "finding promotion-exceeds-rto app-db", "Promoting app-db-replica took 60.1m on 2026-11-02; the objective is 1h."},
+		{"the last that passed counts, not one that failed since", func(c *change) {
+			c.app().Promotion.Drills = []Drill{{Date: "2026-11-03", Outcome: Fail}, {Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(61.0)}, {Date: "2026-11-01", Outcome: Pass, MeasuredMinutes: ptr(1.0)}}
+		}, "finding promotion-exceeds-rto app-db", "Promoting app-db-replica took 61m on 2026-11-02; the objective is 1h."},
+		{"a promotion may take what is declared", func(c *change) {
+			c.app().Promotion.Drills = []Drill{{Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(20.0)}}
+		}, "finding promotion-slower-than-declared app-db", ""},
+		{"and is slower when it takes longer", func(c *change) {
+			c.app().Promotion.Drills = []Drill{{Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(20.1)}}
+		}, "finding promotion-slower-than-declared app-db", "Promoting app-db-replica took 20.1m on 2026-11-02; 20m are declared."},
+		{"a promotion that was never drilled", func(*change) {}, "finding promotion-drill-failed app-db", ""},
+		{"a promotion drill that passed", func(c *change) {
+			c.app().Promotion.Drills = []Drill{{Date: "2026-11-01", Outcome: Fail}, {Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(1.0)}}
+		}, "finding promotion-drill-failed app-db", ""},
+		{"a promotion drill that failed", func(c *change) {
+			c.app().Promotion.Drills = []Drill{{Date: "2026-11-02", Outcome: Fail}, {Date: "2026-11-01", Outcome: Pass, MeasuredMinutes: ptr(1.0)}}
+		}, "finding promotion-drill-failed app-db", "The last promotion drill of Application database, on 2026-11-02, ended in fail."},
+		{"a rehearsal closes nothing", func(c *change) {
+			c.app().Rehearsals = []Rehearsal{{Date: "2026-11-02", Procedure: Restoring, Outcome: Pass, MeasuredMinutes: ptr(1.0)}}
+		}, "finding restore-never-drilled app-db", "Nobody has ever restored Application database from app-db-dump."},
 		{"nor may a restore", func(c *change) {
 			c.app().Restore.Drills = []Drill{{Date: "2026-09-02", Outcome: Pass, MeasuredMinutes: ptr(60.1)}}
 		}, "finding restore-exceeds-rto app-db", "The last restore of Application database took 60.1m; the objective is 1h."},
@@ -468,8 +493,9 @@ func TestSeedProfile(t *testing.T) {
 			full++
 		}
 	}
-	if seed != 13 || full != 22 {
-		t.Errorf("%d rules of the seed, %d further ones; want 13 and 22", seed, full)
+	// Two more came with promotions' drills, which the original does not have.
+	if seed != 13 || full != 22+2 {
+		t.Errorf("%d rules of the seed, %d further ones; want 13 and 24", seed, full)
 	}
 	data, _ := Starter("toml")
 	s := parse(t, "starter.toml", data)

@@ -103,10 +103,12 @@ type Store struct {
 	Rebuild        *Rebuild       `json:"rebuild"`
 	Vendor         *Vendor        `json:"vendor"`
 	Restore        *Restore       `json:"restore"`
-	LastDrill      *Drill         `json:"lastDrill" reg:"derived"`
-	HostsLeaseFor  []string       `json:"hostsLeaseFor" reg:"joined"`
-	Worst          Outcome        `json:"worst" reg:"derived"`
-	WorstToday     Outcome        `json:"worstToday" reg:"derived"`
+	// Rehearsals prove nothing of the store, and no rule looks at them.
+	Rehearsals    []Rehearsal `json:"rehearsals,omitempty" reg:"optional"`
+	LastDrill     *Drill      `json:"lastDrill" reg:"derived"`
+	HostsLeaseFor []string    `json:"hostsLeaseFor" reg:"joined"`
+	Worst         Outcome     `json:"worst" reg:"derived"`
+	WorstToday    Outcome     `json:"worstToday" reg:"derived"`
 }
 
 // Primary is where a store is written: a node of ours, or a vendor's domain.
@@ -233,14 +235,36 @@ type Restore struct {
 	Drills []Drill  `json:"drills" reg:"optional"`
 }
 
-// Drill is one restore that somebody ran.
+// Drill is one restore, or promotion, that somebody ran.
 type Drill struct {
 	Date            Date         `json:"date"`
 	Outcome         DrillOutcome `json:"outcome"`
 	MeasuredMinutes *float64     `json:"measuredMinutes"`
-	RestoredTo      string       `json:"restoredTo" reg:"optional"`
-	Note            string       `json:"note" reg:"optional"`
+	// MeasuredMs is the exact time behind the minutes, which are rounded up to a
+	// tenth: see TenthsUp. Heat names the seat of a heat that measured it.
+	MeasuredMs *int64 `json:"measuredMs,omitempty" reg:"optional"`
+	Heat       string `json:"heat,omitempty" reg:"optional"`
+	RestoredTo string `json:"restoredTo" reg:"optional"`
+	Note       string `json:"note" reg:"optional"`
 }
+
+// Rehearsal is a heat that followed a procedure of a store, but not on a copy of
+// the store's own: it closes nothing.
+type Rehearsal struct {
+	Date      Date         `json:"date"`
+	Procedure Procedure    `json:"procedure"`
+	Outcome   DrillOutcome `json:"outcome"`
+	// MeasuredMs is null where the seat did not get there.
+	MeasuredMinutes *float64 `json:"measuredMinutes"`
+	MeasuredMs      *int64   `json:"measuredMs"`
+	Heat            string   `json:"heat" reg:"optional"`
+	Note            string   `json:"note" reg:"optional"` // why it is no drill
+}
+
+// TenthsUp are milliseconds in minutes, rounded up to a tenth: a time that is one
+// millisecond over an objective breaks it
+// (reference/register-and-failure-model.md, part 3).
+func TenthsUp(ms int64) float64 { return float64((ms+5_999)/6_000) / 10 }
 
 // Migration is a schema change and its way back.
 type Migration struct {

@@ -301,13 +301,27 @@ func (v *validator) store(s *Store, at string) {
 		}
 		v.drills(r.Drills, at+".restore.drills")
 	}
+	for i, r := range s.Rehearsals {
+		v.measure(fmt.Sprintf("%s.rehearsals[%d]", at, i), r.Outcome, r.MeasuredMinutes, r.MeasuredMs)
+	}
 }
 
 func (v *validator) drills(list []Drill, at string) {
 	for i, d := range list {
-		if d.Outcome == Pass && d.MeasuredMinutes == nil {
-			v.bad(fmt.Sprintf("%s[%d].measuredMinutes", at, i), "is missing: a passed drill has a measured time")
-		}
+		v.measure(fmt.Sprintf("%s[%d]", at, i), d.Outcome, d.MeasuredMinutes, d.MeasuredMs)
+	}
+}
+
+// measure checks a drill's time: the exact one, where it is kept, is behind the
+// rounded one.
+func (v *validator) measure(at string, outcome DrillOutcome, minutes *float64, ms *int64) {
+	switch {
+	case outcome == Pass && minutes == nil:
+		v.bad(at+".measuredMinutes", "is missing: a passed drill has a measured time")
+	case ms != nil && minutes == nil:
+		v.bad(at+".measuredMinutes", "is missing: measuredMs is %d", *ms)
+	case ms != nil && TenthsUp(*ms) != *minutes:
+		v.bad(at+".measuredMs", "%d ms are %v min, rounded up to a tenth; measuredMinutes is %v", *ms, TenthsUp(*ms), *minutes)
 	}
 }
 

@@ -23,6 +23,8 @@ type (
 	Trigger string
 	// DrillOutcome says how a drill ended.
 	DrillOutcome string
+	// Procedure is what a heat follows: of rollouts registers keep no drills.
+	Procedure string
 	// Style is the shape of a migration.
 	Style string
 	// RollbackMethod is how a migration is undone.
@@ -72,6 +74,12 @@ const (
 	Manual    Trigger = "manual"
 	Automatic Trigger = "automatic"
 
+	Restoring   Procedure = "restore"
+	Promoting   Procedure = "promotion"
+	Draining    Procedure = "drain"
+	RollingBack Procedure = "rollback"
+	RollingOut  Procedure = "rollout"
+
 	Pass    DrillOutcome = "pass"
 	Partial DrillOutcome = "partial"
 	Fail    DrillOutcome = "fail"
@@ -113,11 +121,14 @@ func (WriterMode) known() []string { return words(Direct, Proxied, Queued) }
 func (CopyKind) known() []string {
 	return words(StreamingReplica, WALArchive, Snapshot, LogicalDump)
 }
-func (CopyMode) known() []string       { return words(Continuous, Periodic) }
-func (Serves) known() []string         { return words(ServesReads, ServesNothing) }
-func (CopyStatus) known() []string     { return words(Running, Planned) }
-func (Trigger) known() []string        { return words(Manual, Automatic) }
-func (DrillOutcome) known() []string   { return words(Pass, Partial, Fail) }
+func (CopyMode) known() []string     { return words(Continuous, Periodic) }
+func (Serves) known() []string       { return words(ServesReads, ServesNothing) }
+func (CopyStatus) known() []string   { return words(Running, Planned) }
+func (Trigger) known() []string      { return words(Manual, Automatic) }
+func (DrillOutcome) known() []string { return words(Pass, Partial, Fail) }
+func (Procedure) known() []string {
+	return words(Restoring, Promoting, Draining, RollingBack, RollingOut)
+}
 func (Style) known() []string          { return words(ExpandContract, InPlace, Destructive) }
 func (RollbackMethod) known() []string { return words(InverseMigration, RestoreCopy, RollForward) }
 func (Profile) known() []string        { return words(Seed, Full) }

@@ -74,7 +74,7 @@ func (t *tomlTree) value(raw any, path string, depth int) (*Value, error) {
 	case bool:
 		v.Kind, v.Bool = Bool, raw
 	case string:
-		v.Kind, v.Text = String, raw
+		v.Kind, v.Text = String, strings.ReplaceAll(raw, "\r\n", "\n") // of a text of several lines
 	case time.Time:
 		// The library marks what the file said by the zone's name.
 		layout := map[string]string{"date-local": "2006-01-02", "time-local": "15:04:05.999999999", "datetime-local": "2006-01-02T15:04:05.999999999"}[raw.Location().String()]
@@ -119,7 +119,7 @@ func tomlIndex(i int) string  { return "\x01" + strconv.Itoa(i) }
 //
 // A path is a sequence of tomlKey and tomlIndex.
 func locate(data []byte) (map[string]int, error) {
-	l := &locator{src: string(data), places: map[string]int{"": 0}, tables: map[string]int{}}
+	l := newLocator(data)
 	l.document()
 	if l.tooDeep {
 		return nil, &Error{newLines(data).pos(l.deep), fmt.Sprintf("nested deeper than %d levels", MaxDepth)}
@@ -127,10 +127,15 @@ func locate(data []byte) (map[string]int, error) {
 	return l.places, nil
 }
 
+func newLocator(data []byte) *locator {
+	return &locator{src: string(data), places: map[string]int{"": 0}, tables: map[string]int{}}
+}
+
 type locator struct {
 	src     string
 	pos     int
 	places  map[string]int
+	headers []header
 	tables  map[string]int // number of elements of each array of tables so far
 	depth   int
 	tooDeep bool
@@ -181,7 +186,14 @@ func (l *locator) document() {
 		for l.pos < len(l.src) && l.peek() == ']' {
 			l.next()
 		}
+		l.headers = append(l.headers, header{at, l.pos, prefix})
 	}
+}
+
+// header is where a table's header stands, up to its last bracket, and its path.
+type header struct {
+	from, to int
+	path     string
 }
 
 // pair reads key = value.

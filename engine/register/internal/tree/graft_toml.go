@@ -1,0 +1,185 @@
+package tree
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// toml knows three ways in which a table is written: under a header, in braces, and
+// as dotted keys of another table.
+func (g *graft) toml(table *Value, path []Step, key string) [][]Splice {
+	l := newLocator(g.data)
+	l.document()
+	enc, names := "", []string{}
+	for _, s := range path {
+		if s.Key == "" {
+			enc += tomlIndex(s.Index)
+			continue
+		}
+		enc += tomlKey(s.Key)
+		names = append(names, tomlBare(s.Key))
+	}
+	at, known := l.places[enc]
+	if !known {
+		return nil
+	}
+	if f := table.Field(key); f != nil {
+		from := l.places[enc+tomlKey(key)]
+		switch {
+		case g.data[from] == '[': // [[a.b]]
+			return g.tomlSection(l, enc, names, key)
+		case g.item != nil:
+			return g.into(g.tomlValue(from), g.tableText)
+		}
+		return g.replace(g.tomlValue(from), func(int) string { return g.scalar(g.value) })
+	}
+	if path[len(path)-1].Key != "" && g.data[at] != '[' {
+		at = g.tomlValue(at)
+	}
+	if g.data[at] == '{' {
+		return g.into(at, func(s style) string {
+			if g.item == nil {
+				return key + " = " + g.scalar(g.value)
+			}
+			return key + " = [" + g.tableText(s) + "]"
+		})
+	}
+	if g.item != nil {
+		return g.tomlSection(l, enc, names, key)
+	}
+	if g.data[at] == '[' {
+		return g.tomlLine(l, enc, key)
+	}
+	return g.tomlDotted(l, table, enc, key)
+}
+
+// tomlBare is a key as a header has it.
+func tomlBare(key string) string {
+	for _, r := range key {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
+			return quote(key)
+		}
+	}
+	return key
+}
+
+// tomlValue is where the value of the key at an offset begins.
+func (g *graft) tomlValue(at int) int {
+	for at < len(g.data) && g.data[at] != '=' && g.data[at] != '\n' {
+		if g.data[at] == '"' || g.data[at] == '\'' {
+			at = g.stringEnd(at)
+			continue
+		}
+		at++
+	}
+	for at++; at < len(g.data) && (g.data[at] == ' ' || g.data[at] == '\t'); at++ {
+	}
+	return min(at, len(g.data)-1)
+}
+
+// tomlSection adds [[path.key]] behind what belongs to the table, or to the nearest
+// one above it that has a header.
+func (g *graft) tomlSection(l *locator, enc string, names []string, key string) [][]Splice {
+	name := strings.Join(append(slices.Clone(names), tomlBare(key)), ".")
+	var out [][]Splice
+	for up := enc; up != ""; up = up[:strings.LastIndexAny(up, "\x00\x01")] {
+		from := slices.IndexFunc(l.headers, func(h header) bool { return h.path == up })
+		if from < 0 {
+			continue
+		}
+		to := from + 1
+		for to < len(l.headers) && strings.HasPrefix(l.headers[to].path, up) && (len(l.headers[to].path) == len(up) || l.headers[to].path[len(up)] < 2) {
+			to++
+		}
+		end := len(g.data)
+		if to < len(l.headers) {
+			end = l.headers[to].from
+		}
+		indent := g.indentOf(l.headers[from].from)
+		for _, h := range l.headers[from:to] { // as its like are indented
+			if strings.HasPrefix(h.path, enc+tomlKey(key)) || h.path == enc {
+				indent = g.indentOf(h.from)
+			}
+		}
+		at := g.tomlEnd(l.headers[to-1].to, end)
+		var b strings.Builder
+		b.WriteString(g.nl + g.nl + indent + "[[" + name + "]]")
+		for _, p := range g.item {
+			b.WriteString(g.nl + indent + p.Key + " = " + g.scalar(p.Value))
+		}
+		if next := bytes.TrimPrefix(g.data[at:], []byte(g.nl)); len(next) < len(g.data)-at && len(next) > 0 && next[0] != '\n' && next[0] != '\r' {
+			b.WriteString(g.nl) // what follows keeps its distance
+		}
+		out = append(out, []Splice{{at, at, b.String()}})
+	}
+	return out
+}
+
+// tomlLine adds key = value behind the table's own keys.
+func (g *graft) tomlLine(l *locator, enc, key string) [][]Splice {
+	i := slices.IndexFunc(l.headers, func(h header) bool { return h.path == enc })
+	if i < 0 {
+		return nil
+	}
+	end := len(g.data)
+	if i+1 < len(l.headers) {
+		end = l.headers[i+1].from
+	}
+	at := g.tomlEnd(l.headers[i].to, end)
+	return [][]Splice{{{at, at, g.nl + g.indentOf(g.lastKey(l, enc, l.headers[i].from)) + key + " = " + g.scalar(g.value)}}}
+}
+
+// lastKey is where the last key of a table stands, or else what is given.
+func (g *graft) lastKey(l *locator, enc string, at int) int {
+	for path, off := range l.places {
+		if rest, ok := strings.CutPrefix(path, enc+"\x00"); ok && !strings.ContainsAny(rest, "\x00\x01") && off > at && g.data[off] != '[' {
+			at = off
+		}
+	}
+	return at
+}
+
+// tomlDotted adds a.b.key = value below a.b.other = …
+func (g *graft) tomlDotted(l *locator, table *Value, enc, key string) [][]Splice {
+	if len(table.Fields) == 0 {
+		return nil
+	}
+	at := g.lastKey(l, enc, -1)
+	if at < 0 {
+		return nil
+	}
+	value := g.tomlValue(at)
+	name := strings.TrimRight(string(g.data[at:bytes.LastIndexByte(g.data[:value], '=')]), " \t")
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return nil
+	}
+	end := g.lineEnd(value)
+	return [][]Splice{{{end, end, g.nl + g.indentOf(at) + name[:dot+1] + key + " = " + g.scalar(g.value)}}}
+}
+
+// tomlEnd is the end of the last line with more than a comment from an offset on,
+// before another one.
+func (g *graft) tomlEnd(from, end int) int {
+	at := g.lineEnd(from)
+	for i := from; i < end; {
+		switch c := g.data[i]; c {
+		case ' ', '\t', '\r', '\n':
+			i++
+			continue
+		case '#':
+			i = g.lineEnd(i)
+			continue
+		case '"', '\'':
+			i = g.stringEnd(i)
+		default:
+			i++
+		}
+		at = g.lineEnd(min(i, len(g.data)) - 1)
+		if at < i {
+			at = g.lineEnd(i)
+		}
+	}
+	return at
+}
