@@ -251,8 +251,9 @@ func printOffered(ctx context.Context, a *app, rec *recording.Recording) {
 	}
 }
 
-// offerNotice waits for a heat's end, and says it on the screen; "" for nothing.
-func offerNotice(ctx context.Context, dir string, ended <-chan struct{}) string {
+// offerNotice waits for a heat's end, and says it on the screen, with what it is to
+// the registers that it is bound to: a line each; "" for nothing.
+func offerNotice(ctx context.Context, a *app, dir string, bound *binding, ended <-chan struct{}) string {
 	select {
 	case <-ended:
 	case <-ctx.Done():
@@ -263,9 +264,19 @@ func offerNotice(ctx context.Context, dir string, ended <-chan struct{}) string 
 		return ""
 	}
 	defer rec.Close()
-	s := offered(ctx, rec)
-	if s == "" {
-		return ""
+	var out []string
+	drills, err := offeredDrills(ctx, a, rec, bound)
+	if err != nil {
+		out = append(out, "no drill: "+text.Line(err.Error()))
 	}
-	return fmt.Sprintf("%s; keep it: refbox ledger add %s", s, text.Line(dir))
+	for _, k := range drills {
+		out = append(out, k.summary()...)
+		if k.Diff != "" {
+			out = append(out, "keep it: "+k.command())
+		}
+	}
+	if s := offered(ctx, rec); s != "" {
+		out = append(out, fmt.Sprintf("%s; keep it: refbox ledger add %s", s, text.Line(dir)))
+	}
+	return strings.Join(out, "\n")
 }

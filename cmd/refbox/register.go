@@ -33,10 +33,10 @@ each scenario, and what is wrong. Registers are JSON, TOML or YAML.`,
 		Example: "  refbox register init register.toml\n  refbox register show register.toml",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return usageError("register takes a command: show, init, check, derive, explain, plan or diff\ntry: refbox register --help")
+			return usageError("register takes a command: show, init, check, derive, explain, plan, diff or drill\ntry: refbox register --help")
 		},
 	}
-	c.AddCommand(registerCheck(a), registerDerive(a), registerExplain(a), registerPlan(a), registerDiff(a), registerInit(a), registerShow(a))
+	c.AddCommand(registerCheck(a), registerDerive(a), registerExplain(a), registerPlan(a), registerDiff(a), registerInit(a), registerShow(a), registerDrill(a))
 	return c
 }
 

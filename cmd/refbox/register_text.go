@@ -240,6 +240,9 @@ func printChanges(w io.Writer, c *register.Changes) error {
 	for i := range c.Reworded {
 		printLine(l, "reworded  ", &c.Reworded[i].After)
 	}
+	for i := range c.Drills {
+		l.f("drill     %s", c.Drills[i].String())
+	}
 	for _, p := range c.Points {
 		before, after := "absent", "absent"
 		if p.Before != nil {

@@ -37,6 +37,7 @@ type runOptions struct {
 	fleet    string
 	play     bool   // a person takes a seat
 	seat     string // which; "" for the first
+	drill    string // REGISTER:STORE; "" for none
 }
 
 func newRun(a *app) *cobra.Command {
@@ -66,6 +67,7 @@ installed.`,
 	f.BoolVar(&o.cold, "cold", false, "boot the machines instead of resuming their prepared state")
 	machineFlags(c, &o)
 	f.StringVar(&o.fleet, "fleet", "", "a file that says who plays at which seat (see refbox fleet)")
+	f.StringVar(&o.drill, "drill", "", "say at the end what the heat is to REGISTER:STORE, a drill or a rehearsal (see refbox register drill)")
 	return c
 }
 
@@ -115,6 +117,10 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 		return usageError("a person plays %s: that takes the screen, and here is none; run it in a terminal, without --headless", strings.Join(persons, " and "))
 	}
 	pkg = cfg.Package
+	bound, err := bind(a, pkg, o)
+	if err != nil {
+		return err
+	}
 	dir, err := outputDir(o, pkg.Manifest.Arena.ID)
 	if err != nil {
 		return err
@@ -185,7 +191,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 		res, rerr := finish()
 		select {
 		case <-ours:
-			return heatEnd(ctx, a, dir, res, errors.Join(rerr, err))
+			return heatEnd(ctx, a, dir, bound, res, errors.Join(rerr, err))
 		default: // nothing was recorded
 			return errors.Join(rerr, err)
 		}
@@ -197,7 +203,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 		if len(persons) > 0 {
 			desk.Plays = persons[0]
 		}
-		desk.Later = func(ctx context.Context) string { return offerNotice(ctx, dir, ended) }
+		desk.Later = func(ctx context.Context) string { return offerNotice(ctx, a, dir, bound, ended) }
 		choice, err := tui.Watch(ctx, screenConfig(a), rec, desk, a.in, a.out)
 		switch {
 		case choice.Interrupted || ctx.Err() != nil:
@@ -211,7 +217,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 			goesOn(a, rec, ended)
 		}
 		res, rerr := finish()
-		return heatEnd(ctx, a, dir, res, rerr)
+		return heatEnd(ctx, a, dir, bound, res, rerr)
 	}
 	printed := make(chan struct{})
 	group.Go(func() {
@@ -220,7 +226,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	})
 	<-printed
 	res, rerr := finish()
-	return heatEnd(ctx, a, dir, res, rerr)
+	return heatEnd(ctx, a, dir, bound, res, rerr)
 }
 
 // vacant refuses a folder that holds a heat, before anything is started for one
@@ -315,11 +321,12 @@ func awaitHeat(ctx context.Context, dir string, ended <-chan struct{}) (*recordi
 }
 
 // heatEnd says how a heat ended, and turns that into an exit code.
-func heatEnd(ctx context.Context, a *app, dir string, res heat.Result, err error) error {
+func heatEnd(ctx context.Context, a *app, dir string, bound *binding, res heat.Result, err error) error {
 	if rec, oerr := recording.Open(dir); oerr == nil {
 		rec.Load(context.WithoutCancel(ctx)) //nolint:errcheck // what could be read is summed up
 		printSummary(a, rec)
 		printOffered(context.WithoutCancel(ctx), a, rec)
+		printDrills(context.WithoutCancel(ctx), a, rec, bound)
 		rec.Close()
 	}
 	if err == nil && (res.Aborted || res.Voided) {
@@ -366,7 +373,13 @@ func detach(ctx context.Context, a *app, name string, o runOptions) error {
 		return environmentError(fmt.Errorf("the log of the heat in the background: %w", err))
 	}
 	defer log.Close()
+	if _, err := bind(a, pkg, o); err != nil {
+		return err
+	}
 	args := []string{"run", name, "--headless", "--yes", "--output", dir, "--machines", o.machines}
+	if o.drill != "" {
+		args = append(args, "--drill", o.drill)
+	}
 	if o.cold {
 		args = append(args, "--cold")
 	}

@@ -21,12 +21,12 @@ import (
 // restore or promotion, a rehearsal of a store, or the day on which a queue's drain
 // or a migration's rollback was proven.
 type Addition struct {
-	Store     string
-	Migration string // of a rollback
-	Procedure Procedure
-	Drill     Drill // of a drain or a rollback only its date counts
+	Store     string    `json:"store"`
+	Migration string    `json:"migration,omitempty"` // of a rollback
+	Procedure Procedure `json:"procedure"`
+	Drill     Drill     `json:"drill"` // of a drain or a rollback only its date counts
 	// Rehearses: it is no drill, for the reason in Drill.Note.
-	Rehearses bool
+	Rehearses bool `json:"rehearses"`
 }
 
 // Edit is a register's file with additions, not yet written.

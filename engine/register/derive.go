@@ -363,6 +363,12 @@ func lastOf(drills []Drill) *Drill {
 	return last
 }
 
+// LastPassed is the promotion drill that its time is known by; nil for none.
+func (p *Promotion) LastPassed() *Drill { return lastPassed(p.Drills) }
+
+// LastPassed is the restore drill that its time is known by; nil for none.
+func (r *Restore) LastPassed() *Drill { return lastPassed(r.Drills) }
+
 // lastPassed is the last drill that passed, which therefore has a measure.
 func lastPassed(drills []Drill) *Drill {
 	var last *Drill

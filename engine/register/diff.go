@@ -11,11 +11,12 @@ type Changes struct {
 	Cells    []CellChange    `json:"cells"`
 	Points   []PointChange   `json:"recoveryPoints"`
 	Summary  []CounterChange `json:"summary"`
+	Drills   []Drilled       `json:"drills"` // drills and rehearsals that only the second has
 }
 
 // Empty says that nothing differs.
 func (c *Changes) Empty() bool {
-	return len(c.Opened)+len(c.Closed)+len(c.Turned)+len(c.Reworded)+len(c.Cells)+len(c.Points)+len(c.Summary) == 0
+	return len(c.Drills)+len(c.Opened)+len(c.Closed)+len(c.Turned)+len(c.Reworded)+len(c.Cells)+len(c.Points)+len(c.Summary) == 0
 }
 
 // GapsOpened counts what is a gap in the second register only, gaps that were
@@ -87,6 +88,7 @@ func Diff(before, after *Document) *Changes {
 	c := diffFindings(before.Findings, after.Findings)
 	c.Cells = diffCells(before.Matrix, after.Matrix)
 	c.Points, c.Summary = diffPoints(before, after), diffSummaries(&before.Summary, &after.Summary)
+	c.Drills = diffDrills(before, after)
 	return c
 }
 

@@ -96,13 +96,8 @@ func (g *graft) tomlSection(l *locator, enc string, names []string, key string) 
 		if to < len(l.headers) {
 			end = l.headers[to].from
 		}
-		indent := g.indentOf(l.headers[from].from)
-		for _, h := range l.headers[from:to] { // as its like are indented
-			if strings.HasPrefix(h.path, enc+tomlKey(key)) || h.path == enc {
-				indent = g.indentOf(h.from)
-			}
-		}
 		at := g.tomlEnd(l.headers[to-1].to, end)
+		indent := g.tomlIndent(l.headers[from:to], enc, key)
 		var b strings.Builder
 		b.WriteString(g.nl + g.nl + indent + "[[" + name + "]]")
 		for _, p := range g.item {
@@ -114,6 +109,27 @@ func (g *graft) tomlSection(l *locator, enc string, names []string, key string) 
 		out = append(out, []Splice{{at, at, b.String()}})
 	}
 	return out
+}
+
+// tomlIndent is how a new section of the table is indented: as its like, else as the
+// table's first section, else as the table.
+func (g *graft) tomlIndent(headers []header, enc, key string) string {
+	best, indent := 0, g.indentOf(headers[0].from)
+	for _, h := range headers {
+		rank := 0
+		switch {
+		case strings.HasPrefix(h.path, enc+tomlKey(key)):
+			rank = 3
+		case strings.HasPrefix(h.path, enc+"\x00"):
+			rank = 2
+		case h.path == enc:
+			rank = 1
+		}
+		if rank > best {
+			best, indent = rank, g.indentOf(h.from)
+		}
+	}
+	return indent
 }
 
 // tomlLine adds key = value behind the table's own keys.
