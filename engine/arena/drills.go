@@ -33,7 +33,9 @@ func (c *checker) drills() {
 		c.failIf(m.Clock == nil, "clock", "is missing: a procedure's time is taken up to a milestone, e.g. clock = { to = \"writes-restored\" }")
 	}
 	c.failIf(m.Procedure == nil && m.Clock != nil, "procedure", "is missing: the clock is of one")
-	if k := m.Clock; k != nil {
+	if k := m.Clock; k != nil && len(m.Milestones()) == 0 {
+		c.failIf(m.Arena.Mode == Conquest, "clock", "is of milestones, and a conquest has none")
+	} else if k != nil {
 		to, ok := m.Milestone(k.To)
 		c.failIf(!ok, "clock.to", "no milestone is called %s", quote(k.To))
 		// A seat that is durable has then passed it, so that a durable seat has a time.
