@@ -21,7 +21,7 @@ func conquest(s *world.Seat) bool {
 func (h *heat) drawSurvival(c canvas.Canvas, seat *world.Seat) {
 	w, _ := c.Size()
 	mark, st := stateMark(seat.State)
-	right := c.PutRight(w-1, 0, w/2, fmt.Sprintf("%d resources", seat.Resources), canvas.Fg(canvas.Title).With(canvas.Bold))
+	right := c.PutRight(w-1, 0, w/2, text.Count(seat.Resources, "resource"), canvas.Fg(canvas.Title).With(canvas.Bold))
 	c.PutFit(1, 0, right-2, fmt.Sprintf("%c %s", mark, seat.State), st)
 	line := fmt.Sprintf("%d good probes", seat.UptimeTicks)
 	if seat.DegradedMS > 0 {

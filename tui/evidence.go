@@ -116,7 +116,7 @@ func (s *evidenceScreen) gather() []trial {
 	if m := seat.Milestone(s.milestone); m != nil {
 		switch {
 		case m.Passed:
-			out = append(out, trial{ms: m.PassedMS, shape: '✓', style: canvas.Fg(canvas.Ok), text: fmt.Sprintf("passed, %d points", m.Points), first: m.PassedIndex, event: m.PassedIndex, detail: compactJSON(m.Evidence)})
+			out = append(out, trial{ms: m.PassedMS, shape: '✓', style: canvas.Fg(canvas.Ok), text: fmt.Sprintf("passed, %s", text.Count(m.Points, "point")), first: m.PassedIndex, event: m.PassedIndex, detail: compactJSON(m.Evidence)})
 		case m.Evaluating:
 			out = append(out, trial{ms: m.StartedMS, shape: '◐', style: canvas.Fg(canvas.Accent), text: "verifying", first: -1, event: -1})
 		}
@@ -315,7 +315,7 @@ func (s *evidenceScreen) recordLines(t trial, record string, w int) []styledLine
 		}
 	}
 	if p.Dropped > 0 {
-		add(dim, "%d records left out of the middle", p.Dropped)
+		add(dim, "%s left out of the middle", text.Count(p.Dropped, "record"))
 	}
 	return out
 }

@@ -111,7 +111,7 @@ func (h *heat) rungDetail(r world.Rung, brief bool) string {
 	}
 	tries := ""
 	if m.Attempts > 1 {
-		tries = fmt.Sprintf(" after %d attempts", m.Attempts)
+		tries = fmt.Sprintf(" after %s", text.Count(m.Attempts, "attempt"))
 	}
 	switch {
 	case !brief:

@@ -270,7 +270,7 @@ func (l *lobby) drawRow(c canvas.Canvas, y int, it item) {
 	w, _ := c.Size()
 	if it.pkg != nil {
 		m := it.pkg.Manifest
-		right := c.PutRight(w-1, y, 30, fmt.Sprintf("%s, %d points", view.Plural(len(m.Territories), "seat"), m.Points()), canvas.Fg(canvas.Dim))
+		right := c.PutRight(w-1, y, 30, fmt.Sprintf("%s, %s", view.Plural(len(m.Territories), "seat"), text.Count(m.Points(), "point")), canvas.Fg(canvas.Dim))
 		x := c.PutFit(2, y, 24, m.Arena.ID, canvas.Fg(canvas.Text).With(canvas.Bold))
 		c.PutFit(x+2, y, right-x-3, m.Arena.DisplayName, canvas.Fg(canvas.Dim))
 		return

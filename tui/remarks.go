@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"refbox/engine/text"
 	"refbox/tui/canvas"
 	"refbox/tui/view"
 )
@@ -60,7 +61,7 @@ func (h *heat) drawRemark(c canvas.Canvas, all []remark) {
 	sign, st := r.sign()
 	right := w - 1
 	if len(all) > 1 {
-		right = c.PutRight(w-1, 0, w/4, fmt.Sprintf("%d remarks", len(all)), canvas.Fg(canvas.Dim)) - 2
+		right = c.PutRight(w-1, 0, w/4, text.Count(len(all), "remark"), canvas.Fg(canvas.Dim)) - 2
 	}
 	c.Set(0, 0, sign, st)
 	x := c.Put(2, 0, view.Clock(r.ms), canvas.Fg(canvas.Dim)) + 1

@@ -117,7 +117,7 @@ func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *
 			}
 		}
 		if s.up > 0 {
-			note = fmt.Sprintf("%d lines back", s.up)
+			note = fmt.Sprintf("%s back", text.Count(s.up, "line"))
 		}
 	}
 	in := c.Sub(frameNoted(c, r, outline, title, note, line))

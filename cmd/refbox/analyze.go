@@ -170,8 +170,8 @@ func nonEmpty(list ...string) []string {
 // printAnalysis prints a seat's actions, and what follows from them.
 func printAnalysis(w io.Writer, one analysis.Analysis) error {
 	m := one.Metrics
-	fmt.Fprintf(w, "%d actions: %d discovery, %d mutation, %d lifecycle, %d validation; %d failed\n",
-		m.ToolCalls, m.Discoveries, m.Mutations, m.LifecycleActions, m.Validations, m.ToolErrors)
+	fmt.Fprintf(w, "%s: %d discovery, %d mutation, %d lifecycle, %d validation; %d failed\n",
+		text.Count(m.ToolCalls, "action"), m.Discoveries, m.Mutations, m.LifecycleActions, m.Validations, m.ToolErrors)
 	if m.ToolCalls == 0 {
 		return nil
 	}

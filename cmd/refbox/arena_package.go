@@ -73,8 +73,8 @@ func printLint(a *app, r lint.Report) {
 		fmt.Fprintln(a.out, "note: "+text.Line(n))
 	}
 	if r.Valid {
-		fmt.Fprintf(a.out, "%s: valid (%s), %d warnings\n", text.Line(r.Manifest), text.Line(r.Arena), len(r.Warnings))
+		fmt.Fprintf(a.out, "%s: valid (%s), %s\n", text.Line(r.Manifest), text.Line(r.Arena), text.Count(len(r.Warnings), "warning"))
 	} else {
-		fmt.Fprintf(a.out, "%s: %d errors, %d warnings\n", text.Line(r.Manifest), len(r.Errors), len(r.Warnings))
+		fmt.Fprintf(a.out, "%s: %s, %s\n", text.Line(r.Manifest), text.Count(len(r.Errors), "error"), text.Count(len(r.Warnings), "warning"))
 	}
 }

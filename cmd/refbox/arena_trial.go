@@ -157,7 +157,7 @@ func printTrial(a *app, r trial.Report, whole bool) {
 		if p.Why != "" {
 			fmt.Fprintf(a.out, "      %s\n", text.Line(p.Why))
 		} else if p.Refused != nil {
-			fmt.Fprintf(a.out, "      %s, %d times: %s\n", text.Line(p.Refused.Category), p.Refused.Times, text.Line(p.Refused.Detail))
+			fmt.Fprintf(a.out, "      %s, %s: %s\n", text.Line(p.Refused.Category), text.Count(p.Refused.Times, "time"), text.Line(p.Refused.Detail))
 		}
 	}
 	for _, h := range r.Heats {

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"refbox/engine/bounded"
 	"refbox/engine/season"
 	seasonrun "refbox/engine/season/run"
 	"refbox/engine/season/series"
@@ -57,9 +58,12 @@ and effort, or those of --players.
 			if o.output == "" {
 				return usageError("benchmark run needs --output, the benchmark's folder")
 			}
-			data, err := os.ReadFile(args[0])
-			if err != nil {
+			data, err := bounded.File(args[0], 1<<20)
+			if errors.Is(err, fs.ErrNotExist) {
 				return usageError("%w", err)
+			}
+			if err != nil {
+				return brokenError(err)
 			}
 			suite, err := series.ReadSuite(data)
 			if err != nil {
@@ -90,7 +94,7 @@ and effort, or those of --players.
 
 func printBenchmark(a *app, b *series.Benchmark) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "%s: %d of %s\n", text.Line(b.SuiteID), b.ArenasCompleted, count(b.ArenasRequested, "arena"))
+	fmt.Fprintf(&out, "%s: %d of %s\n", text.Line(b.SuiteID), b.ArenasCompleted, text.Count(b.ArenasRequested, "arena"))
 	for _, m := range b.Standings {
 		median, cost := "none durable", "cost unknown"
 		if m.MedianDurableMS != nil {

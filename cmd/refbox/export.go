@@ -151,7 +151,7 @@ func exportAll(ctx context.Context, a *app, dir string, o exportOptions) error {
 	if err == nil && o.cast != "" {
 		err = x.to(o.cast, func(w io.Writer) (string, error) {
 			done, err := film.Cast(ctx, w, rec, format) // the recording is the film's from here on
-			return fmt.Sprintf("%d frames, %d markers, %.1f s", done.Frames, done.Markers, float64(done.MS)/1000), err
+			return fmt.Sprintf("%s, %s, %.1f s", text.Count(done.Frames, "frame"), text.Count(done.Markers, "marker"), float64(done.MS)/1000), err
 		})
 	}
 	return err
@@ -159,10 +159,10 @@ func exportAll(ctx context.Context, a *app, dir string, o exportOptions) error {
 
 func exportLog(w io.Writer, rec *recording.Recording, reference bool) (string, error) {
 	if !reference {
-		return fmt.Sprintf("%d events", rec.Len()), export.Lines(w, rec)
+		return text.Count(rec.Len(), "event"), export.Lines(w, rec)
 	}
 	written, left, err := export.Reference(w, rec)
-	return fmt.Sprintf("%d events, %d of kinds that the reference lacks left out", written, left), err
+	return fmt.Sprintf("%s, %d of kinds that the reference lacks left out", text.Count(written, "event"), left), err
 }
 
 func exportBundle(w io.Writer, rec *recording.Recording, dir string) (string, error) {
@@ -171,9 +171,9 @@ func exportBundle(w io.Writer, rec *recording.Recording, dir string) (string, er
 		return "", usageError("%s is a log without a folder: there is nothing to bundle", text.Line(dir))
 	}
 	done, err := export.Bundle(w, tree, bundleName(dir))
-	what := fmt.Sprintf("%d files, %d bytes", done.Files, done.Bytes)
+	what := fmt.Sprintf("%s, %d bytes", text.Count(done.Files, "file"), done.Bytes)
 	if n := len(done.LeftOut); n > 0 {
-		what += fmt.Sprintf("; %d files are no part of a recording and were left out: %q", n, done.LeftOut[:min(n, 5)])
+		what += fmt.Sprintf("; left out, as no part of a recording: %s: %q", text.Count(n, "file"), done.LeftOut[:min(n, 5)])
 	}
 	return text.Line(what), err
 }

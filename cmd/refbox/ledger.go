@@ -13,6 +13,7 @@ import (
 
 	"refbox/assets"
 	"refbox/engine/arena"
+	"refbox/engine/bounded"
 	"refbox/engine/ledger"
 	"refbox/engine/recording"
 	"refbox/engine/text"
@@ -289,7 +290,7 @@ terminal it asks first. What each gate saw says refbox ledger show, or --json.`,
 					Head     string `json:"head"`
 				}{j, len(news), l.File, l.Head})
 			}
-			_, err = fmt.Fprintf(a.out, "%s appended to %s, whose head is %s\n", count(len(news), "line"), text.Line(l.File), l.Head)
+			_, err = fmt.Fprintf(a.out, "%s appended to %s, whose head is %s\n", text.Count(len(news), "line"), text.Line(l.File), l.Head)
 			return err
 		},
 	}
@@ -376,7 +377,7 @@ folder. Files that exist are left alone.`,
 			}
 			data := assets.LedgerModel()
 			if model != "" {
-				if data, err = os.ReadFile(model); err != nil {
+				if data, err = bounded.File(model, ledger.MaxModel); err != nil {
 					return err
 				}
 			}

@@ -27,7 +27,7 @@ func tellReport(a *app, r ledger.Report, asJSON bool) error {
 		l.f("%s", headline(r.Picture))
 	}
 	if r.Kind == "ledger" {
-		l.f("%s, %s checked again, head %s", count(r.Entries, "line"), count(r.Heats, "heat"), r.Head)
+		l.f("%s, %s checked again, head %s", text.Count(r.Entries, "line"), text.Count(r.Heats, "heat"), r.Head)
 	}
 	breaks := 0
 	for _, f := range r.Findings {
@@ -36,9 +36,9 @@ func tellReport(a *app, r ledger.Report, asJSON bool) error {
 		}
 	}
 	if r.Holds {
-		l.f("%s holds: %s", r.File, count(len(r.Findings), "note"))
+		l.f("%s holds: %s", r.File, text.Count(len(r.Findings), "note"))
 	} else {
-		l.f("%s does not hold: %s", r.File, count(breaks, "break"))
+		l.f("%s does not hold: %s", r.File, text.Count(breaks, "break"))
 	}
 	return l.err
 }
@@ -60,7 +60,7 @@ func printFindings(l *lines, list []ledger.Finding) {
 // headline counts, as the screen's header does.
 func headline(p *ledger.Picture) string {
 	return fmt.Sprintf("observed %d of %d injectable; of all %s %d accepted, %d owned elsewhere",
-		p.Observed, p.Injectable, count(len(p.Rows), "scenario"), p.Accepted, p.Owned)
+		p.Observed, p.Injectable, text.Count(len(p.Rows), "scenario"), p.Accepted, p.Owned)
 }
 
 func rowText(r *ledger.Row) string {
@@ -181,9 +181,9 @@ func printOffers(w io.Writer, j ledger.Judged, news []ledger.Entry) error {
 // worth: which gates refused it, or what it shows.
 func offerLines(o *ledger.Offer, known bool) string {
 	gates, refused := len(o.Verdict.Gates), len(o.Verdict.Refused())
-	lines := []string{o.Evidence.Scenario, fmt.Sprintf("%s, by all %d gates", o.Verdict.Outcome, gates)}
+	lines := []string{o.Evidence.Scenario, fmt.Sprintf("%s, by all %s", o.Verdict.Outcome, text.Count(gates, "gate"))}
 	if refused > 0 {
-		lines[1] = fmt.Sprintf("%s, refused by %d of %s", o.Verdict.Outcome, refused, count(gates, "gate"))
+		lines[1] = fmt.Sprintf("%s, refused by %d of %s", o.Verdict.Outcome, refused, text.Count(gates, "gate"))
 	}
 	if known {
 		lines[1] += "; the ledger holds it already"
@@ -223,7 +223,7 @@ func offerText(j ledger.Judged) string {
 			parts = append(parts, fmt.Sprintf("%s: %s", word, strings.Join(of, ", ")))
 		}
 	}
-	told := count(len(j.Offers), "piece") + " of evidence, " + strings.Join(parts, "; ")
+	told := text.Count(len(j.Offers), "piece") + " of evidence, " + strings.Join(parts, "; ")
 	if foregone != "" {
 		told += ". " + strings.TrimSuffix(foregone, ".")
 	}

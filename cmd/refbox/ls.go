@@ -212,7 +212,7 @@ func winner(s recording.Summary) string {
 func integrity(s recording.Summary) string {
 	switch n, breaks := len(s.Integrity.Findings), s.Integrity.Breaks(); {
 	case breaks > 0:
-		return fmt.Sprintf("%s: %d breaks, %d notes", s.Badge, breaks, n-breaks)
+		return fmt.Sprintf("%s: %s, %s", s.Badge, text.Count(breaks, "break"), text.Count(n-breaks, "note"))
 	case n > 0:
 		return fmt.Sprintf("%s: %d", s.Badge, n)
 	}

@@ -39,8 +39,8 @@ func printCheck(w io.Writer, r *register.Result) error {
 		printLine(l, "", &r.Findings[i])
 	}
 	s := &r.Summary
-	l.f("%d stores, %d scenarios; surviving cells: %d of %d today, %d in the design", s.Stores, s.Scenarios, s.CellsSurvivingCurrent, s.CellsTotal, s.CellsSurvivingTarget)
-	l.f("%d gaps, %d accepted, %d notes, by the %s rules, as of %s", s.Gaps, s.Accepted, s.Notes, r.Profile, r.On)
+	l.f("%s, %s; surviving cells: %d of %d today, %d in the design", text.Count(s.Stores, "store"), text.Count(s.Scenarios, "scenario"), s.CellsSurvivingCurrent, s.CellsTotal, s.CellsSurvivingTarget)
+	l.f("%s, %d accepted, %s, by the %s rules, as of %s", text.Count(s.Gaps, "gap"), s.Accepted, text.Count(s.Notes, "note"), r.Profile, r.On)
 	switch {
 	case !r.Rendered:
 		l.f("%s is sound; it declares, and renders nothing that could be compared", r.File)
@@ -49,7 +49,7 @@ func printCheck(w io.Writer, r *register.Result) error {
 	case r.Total == 0:
 		l.f("%s does not hold: write it anew with refbox register derive", r.File)
 	default:
-		l.f("%s does not hold: %d differences", r.File, r.Total)
+		l.f("%s does not hold: %s", r.File, text.Count(r.Total, "difference"))
 	}
 	return l.err
 }
@@ -166,7 +166,7 @@ func printPlan(w io.Writer, p *register.Plan) error {
 			printStep(l, "  with all of them", &s.All)
 		}
 	}
-	l.f("%d gaps that no planned copy closes", len(p.Open))
+	l.f("%s that no planned copy closes", text.Count(len(p.Open), "gap"))
 	for i := range p.Open {
 		printLine(l, "  ", &p.Open[i])
 	}

@@ -104,7 +104,7 @@ func printReview(a *app, dir string, rep review.Report, all bool) error {
 		}
 	}
 	_, err := fmt.Fprintf(a.out, "%s: %s by the verifiers of %s: %d follow, %d differ, %d not settled by their records, %d ruled by a person\n",
-		text.Line(dir), count(len(rep.Verdicts), "verdict"), text.Line(rep.Verifiers), rep.Follow, rep.Differ, rep.Insufficient, rep.Ruled)
+		text.Line(dir), text.Count(len(rep.Verdicts), "verdict"), text.Line(rep.Verifiers), rep.Follow, rep.Differ, rep.Insufficient, rep.Ruled)
 	return err
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"refbox/engine/bounded"
 	"refbox/engine/season"
 	seasonrun "refbox/engine/season/run"
 	"refbox/engine/text"
@@ -27,8 +30,8 @@ and everything that was written can be audited.
 Rules of the draw: --rules refbox, the default, writes the rule set into the draw
 and takes its luck from nonces that several people committed to, so that nobody
 chooses it alone; --rules reference draws byte for byte as the reference does.`,
-		Example: `  refbox season nonce cup.toml --week 2026-W49 --name ann --output ann.json
-  refbox season draw cup.toml --week 2026-W49 --commitments all.json --nonce ann.json --nonce bob.json
+		Example: `  refbox season nonce cup.toml --week 2026-W49 --name ann --output ann.json >> commitments.json
+  refbox season draw cup.toml --week 2026-W49 --commitments commitments.json --nonce ann.json --nonce bob.json
   refbox season run DIR --parallel 2
   refbox season show DIR
   refbox season audit DIR`,
@@ -57,8 +60,9 @@ func seasonNonce(a *app) *cobra.Command {
 		Short: "Make a nonce for a draw, and the commitment to it",
 		Long: `Makes a contributor's nonce for the draw of a week, writes it to a file that only
 its owner can read, and prints the commitment to it. Publish the commitment; show
-the nonce only when the commitments of all contributors are public.`,
-		Example: "  refbox season nonce cup.toml --week 2026-W49 --name ann --output ann.json",
+the nonce only when the commitments of all contributors are public. The commitments of
+all, one after the other in one file, are what draw takes as --commitments.`,
+		Example: "  refbox season nonce cup.toml --week 2026-W49 --name ann --output ann.json >> commitments.json",
 		Args:    exactArgs(1, "one season manifest"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			m, err := season.ReadManifest(args[0])
@@ -118,7 +122,7 @@ when the week is complete). A week is drawn once: nothing is overwritten.`,
 	f.StringVar(&o.salt, "salt", "", "a text of the organiser's that goes into the draw seed")
 	f.StringVar(&o.output, "output", "", "the week's folder (default: one under the data folder)")
 	f.StringVar(&o.rules, "rules", "refbox", "refbox, or reference for a draw as the reference makes it")
-	f.StringVar(&o.commitments, "commitments", "", "the published commitments, a JSON list of what refbox season nonce printed")
+	f.StringVar(&o.commitments, "commitments", "", "the published commitments: a file with what refbox season nonce printed to each contributor")
 	f.StringArrayVar(&o.nonces, "nonce", nil, "a file with a contributor's nonce; one for every commitment")
 	return c
 }
@@ -178,16 +182,42 @@ func drawWeek(a *app, manifest string, o drawOptions) error {
 	return err
 }
 
+// commitments reads what season nonce printed to each contributor, one after the other,
+// or a list of it.
+func commitments(name string) (list []season.Contribution, err error) {
+	data, err := bounded.File(name, 1<<20)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	for {
+		var next json.RawMessage
+		if err := d.Decode(&next); errors.Is(err, io.EOF) {
+			return list, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("%s: %s", name, text.Line(err.Error()))
+		}
+		if next[0] != '[' {
+			next = slices.Concat([]byte("["), next, []byte("]"))
+		}
+		var some []season.Contribution
+		if err := json.Unmarshal(next, &some); err != nil {
+			return nil, fmt.Errorf("%s: %s", name, text.Line(err.Error()))
+		}
+		list = append(list, some...)
+	}
+}
+
 // contributions joins commitments and nonces.
 func contributions(o drawOptions) ([]season.Contribution, error) {
 	if o.commitments == "" {
 		return nil, usageError(`a draw by refbox's rules needs nonces that nobody chooses alone:
-  refbox season nonce MANIFEST --week %s --name NAME --output FILE   by each contributor, two or more
-  publish the commitments, then draw with --commitments FILE and a --nonce FILE each
+  refbox season nonce MANIFEST --week %s --name NAME --output FILE >> commitments.json   by each contributor, two or more
+  publish commitments.json, then draw with --commitments commitments.json and a --nonce FILE each
 or draw by the reference's rules, with the label as the only entropy: --rules reference`, o.week)
 	}
-	var list []season.Contribution
-	if err := readJSON(o.commitments, &list); err != nil {
+	list, err := commitments(o.commitments)
+	if err != nil {
 		return nil, brokenError(err)
 	}
 	for _, name := range o.nonces {
@@ -205,14 +235,7 @@ or draw by the reference's rules, with the label as the only entropy: --rules re
 }
 
 func readJSON(name string, into any) error {
-	st, err := os.Stat(name)
-	if err != nil {
-		return err
-	}
-	if st.Size() > 1<<20 {
-		return fmt.Errorf("%s has %d bytes; that is more than this can be", name, st.Size())
-	}
-	data, err := os.ReadFile(name)
+	data, err := bounded.File(name, 1<<20)
 	if err != nil {
 		return err
 	}

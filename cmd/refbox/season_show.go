@@ -151,7 +151,7 @@ func seasonList(a *app) *cobra.Command {
 
 // weekWords is a week's state in a few words.
 func weekWords(s seasonrun.Summary) string {
-	words := fmt.Sprintf("%s, %s, %d of %s", s.State, count(s.Entrants, "entrant"), s.Heats, count(s.Of, "heat"))
+	words := fmt.Sprintf("%s, %s, %d of %s", s.State, text.Count(s.Entrants, "entrant"), s.Heats, text.Count(s.Of, "heat"))
 	if s.Champion != "" {
 		words = "★ " + text.Line(s.Champion) + ", " + words
 	}

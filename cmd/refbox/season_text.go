@@ -57,7 +57,7 @@ func printAudit(a *app, rep *season.Audit) error {
 	fmt.Fprintf(&b, "season %s, week %s: %s; rules: %s\n", text.Line(rep.SeasonID), text.Line(rep.Week), strings.Join(rep.Documents, ", "), rep.RuleSet)
 	printChecks(&b, rep.Checks)
 	fmt.Fprintf(&b, "%s: %s, %s, %d not checkable\n", map[bool]string{true: "broken", false: "holds"}[rep.Count(season.Broken) > 0],
-		count(rep.Count(season.Broken), "break"), count(rep.Count(season.Note), "note"), rep.Count(season.Unchecked))
+		text.Count(rep.Count(season.Broken), "break"), text.Count(rep.Count(season.Note), "note"), rep.Count(season.Unchecked))
 	_, err := a.out.Write([]byte(b.String()))
 	return err
 }
@@ -120,14 +120,14 @@ func printView(a *app, v season.View, rep *season.Audit) error {
 			fmt.Fprintf(&b, "  wildcard   %s, %s\n", text.Line(w.Entrant), text.Line(w.Why))
 		}
 		if len(r.Wildcards) == 0 && r.Places > 0 {
-			fmt.Fprintf(&b, "  %s, not drawn yet\n", count(r.Places, "wildcard"))
+			fmt.Fprintf(&b, "  %s, not drawn yet\n", text.Count(r.Places, "wildcard"))
 		}
 	}
 	if v.State != "drawn" {
 		b.WriteString("\nstandings\n")
 		for i, s := range v.Standings {
 			fmt.Fprintf(&b, "  %2d  %s  %-9s  %s won, %d durable, %4d points, %d forfeited, %s\n", i+1, text.Pad(text.Line(s.FleetID), widest(v)),
-				fmt.Sprintf("round %d", min(s.ReachedRound, len(v.Rounds))), count(s.Wins, "heat"), s.DurableDeployments, s.MilestonePoints, s.Forfeits,
+				fmt.Sprintf("round %d", min(s.ReachedRound, len(v.Rounds))), text.Count(s.Wins, "heat"), s.DurableDeployments, s.MilestonePoints, s.Forfeits,
 				season.Money{MicroUSD: s.CostMicroUSD, Complete: s.CostComplete})
 		}
 	}
@@ -147,13 +147,13 @@ func printHeats(b *strings.Builder, r season.RoundView) {
 			head = text.Line(h.Winner) + " won"
 		}
 		if h.Attempts > 1 {
-			head += fmt.Sprintf(", %d attempts", h.Attempts)
+			head += fmt.Sprintf(", %s", text.Count(h.Attempts, "attempt"))
 		}
 		fmt.Fprintf(b, "  heat %-4d  %s\n", h.Heat, head)
 		for _, s := range h.Seats {
 			line := fmt.Sprintf("    %s  %s  %s", text.Pad(text.Line(s.Entrant), 14), text.Pad(text.Line(s.Territory), 16), s.Result)
 			if s.Result != "waiting" {
-				line += fmt.Sprintf(", %d points", s.Points)
+				line += fmt.Sprintf(", %s", text.Count(s.Points, "point"))
 				if s.DurableAtMS != nil {
 					line += fmt.Sprintf(", durable at %d.%03d s", *s.DurableAtMS/1000, *s.DurableAtMS%1000)
 				}
@@ -166,7 +166,7 @@ func printHeats(b *strings.Builder, r season.RoundView) {
 		}
 	}
 	if unseated > 0 {
-		fmt.Fprintf(b, "  %s, not seated yet\n", count(unseated, "heat"))
+		fmt.Fprintf(b, "  %s, not seated yet\n", text.Count(unseated, "heat"))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"refbox/engine/bounded"
 	"refbox/engine/recording"
 	"refbox/engine/season"
 	seasonrun "refbox/engine/season/run"
@@ -119,19 +120,9 @@ func document(path, name string, into any) (dir string, err error) {
 	if st.IsDir() {
 		dir, path = path, filepath.Join(path, name)
 	}
-	st, err = os.Stat(path)
+	data, err := bounded.File(path, 64<<20)
 	if err != nil {
 		return "", brokenError(err)
-	}
-	if !st.Mode().IsRegular() {
-		return "", brokenError(fmt.Errorf("%s is not a regular file", path))
-	}
-	if st.Size() > 64<<20 {
-		return "", brokenError(fmt.Errorf("%s has %d bytes; that is more than this can be", path, st.Size()))
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
 	}
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.DisallowUnknownFields()
@@ -388,7 +379,7 @@ func printFigures(b *strings.Builder, f *series.Figures) {
 	}
 	for _, p := range f.Players {
 		name := text.Line(strings.Trim(p.Model+" "+p.Adapter+" "+p.Effort, " "))
-		fmt.Fprintf(b, "  %s: %s, won %s, durable %s, outraced %d\n", name, count(p.Heats, "heat"), share(p.Won), share(p.Durable), p.Outraced)
+		fmt.Fprintf(b, "  %s: %s, won %s, durable %s, outraced %d\n", name, text.Count(p.Heats, "heat"), share(p.Won), share(p.Durable), p.Outraced)
 		if d := p.DurableMS; d != nil {
 			fmt.Fprintf(b, "    durable after %.1f s [%.1f, %.1f] (%s)\n", d.Estimate/1000, d.Low/1000, d.High/1000, d.How)
 		}
@@ -398,7 +389,7 @@ func printFigures(b *strings.Builder, f *series.Figures) {
 			b.WriteString("    cost unknown")
 		}
 		if p.CostUnknown > 0 {
-			fmt.Fprintf(b, ", unknown in %s", count(p.CostUnknown, "heat"))
+			fmt.Fprintf(b, ", unknown in %s", text.Count(p.CostUnknown, "heat"))
 		}
 		b.WriteString("\n")
 		for _, source := range sortedKeys(p.Failures) {
@@ -406,7 +397,7 @@ func printFigures(b *strings.Builder, f *series.Figures) {
 		}
 	}
 	for _, p := range f.Pairs {
-		fmt.Fprintf(b, "  %s against %s: ahead %d, behind %d, even %d of %s; share %s\n", text.Line(p.A), text.Line(p.B), p.Ahead, p.Back, p.Even, count(p.Heats, "common heat"), share(p.Share))
+		fmt.Fprintf(b, "  %s against %s: ahead %d, behind %d, even %d of %s; share %s\n", text.Line(p.A), text.Line(p.B), p.Ahead, p.Back, p.Even, text.Count(p.Heats, "common heat"), share(p.Share))
 	}
 	for _, x := range f.Apart {
 		fmt.Fprintf(b, "  apart: %s: %s\n", text.Line(x.Heat), text.Line(x.Why))

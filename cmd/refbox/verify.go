@@ -77,8 +77,8 @@ func printReport(a *app, dir string, rep recording.Report) error {
 	case rep.Chained:
 		seal = "chained, not sealed"
 	}
-	_, err := fmt.Fprintf(a.out, "%s: %s, %s, %s, %s\n", text.Line(dir), count(rep.Events, "event"), seal,
-		count(rep.Breaks(), "break"), count(len(rep.Findings)-rep.Breaks(), "note"))
+	_, err := fmt.Fprintf(a.out, "%s: %s, %s, %s, %s\n", text.Line(dir), text.Count(rep.Events, "event"), seal,
+		text.Count(rep.Breaks(), "break"), text.Count(len(rep.Findings)-rep.Breaks(), "note"))
 	return err
 }
 
@@ -87,12 +87,4 @@ func rank(f recording.Finding) int {
 		return 0
 	}
 	return 1
-}
-
-// count is "1 break", "2 breaks".
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }

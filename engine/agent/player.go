@@ -12,6 +12,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"refbox/engine/internal/pause"
+	"refbox/engine/text"
 )
 
 // startTime is for how long a scripted player tries to have a command started,
@@ -64,9 +65,9 @@ func (p scriptPlayer) Play(ctx context.Context, seat Seat, report Report) Result
 		}
 	}
 	if unmet > 0 {
-		return end(Completed, "%d blocks, %d commands, %d ended otherwise than expected", len(p.s.Blocks), h.calls, unmet)
+		return end(Completed, "%s, %s, %d ended otherwise than expected", text.Count(len(p.s.Blocks), "block"), text.Count(h.calls, "command"), unmet)
 	}
-	return end(Completed, "%d blocks, %d commands", len(p.s.Blocks), h.calls)
+	return end(Completed, "%s, %s", text.Count(len(p.s.Blocks), "block"), text.Count(h.calls, "command"))
 }
 
 // unmet says how an exit is not what the block expects; "" when it is, or

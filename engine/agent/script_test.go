@@ -132,10 +132,10 @@ func TestScriptPlayer(t *testing.T) {
 		commands   []string
 	}{
 		{"plain", "# note hi\necho 1\n---\nfalse\n---\necho 3\n", Completed, "p: 3 blocks, 3 commands", []string{"echo 1", "false", "echo 3"}},
-		{"expected", "# expect 3\n# must\nexit 3\n", Completed, "p: 1 blocks, 1 commands", []string{"exit 3"}},
+		{"expected", "# expect 3\n# must\nexit 3\n", Completed, "p: 1 block, 1 command", []string{"exit 3"}},
 		{"unmet", "# expect 3\ntrue\n---\necho on\n", Completed, "p: 2 blocks, 2 commands, 1 ended otherwise than expected", []string{"true", "echo on"}},
 		{"must", "# must\nexit 9\n---\necho on\n", Failed, "p: gave up at p.sh:1: exit 9, expected exit 0", []string{"exit 9"}},
-		{"machine", "# on db\necho there\n", Completed, "p: 1 blocks, 1 commands", []string{"echo there"}},
+		{"machine", "# on db\necho there\n", Completed, "p: 1 block, 1 command", []string{"echo there"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			gw, w := open(t, newGuest(t), "app", "db")

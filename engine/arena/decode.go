@@ -55,7 +55,7 @@ func (e *Invalid) Error() string {
 		return e.Problems[0].String()
 	}
 	lines := make([]string, 0, len(e.Problems)+1)
-	lines = append(lines, fmt.Sprintf("%s: %d faults", e.File, len(e.Problems)))
+	lines = append(lines, fmt.Sprintf("%s: %s", e.File, text.Count(len(e.Problems), "fault")))
 	for _, p := range e.Problems {
 		lines = append(lines, "  "+p.String())
 	}

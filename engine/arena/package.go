@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"refbox/engine/text"
 	"refbox/vm"
 )
 
@@ -276,7 +277,7 @@ func (p *Package) briefs(territory string) []string {
 
 func humanDuration(d time.Duration) string {
 	if d%time.Minute == 0 {
-		return fmt.Sprintf("%d minutes", d/time.Minute)
+		return text.Count(d/time.Minute, "minute")
 	}
 	return d.String()
 }

@@ -16,6 +16,7 @@ import (
 	"refbox/engine/playback"
 	"refbox/engine/recording"
 	"refbox/engine/redact"
+	"refbox/engine/text"
 	"refbox/engine/why"
 	"refbox/engine/world"
 )
@@ -291,7 +292,7 @@ func (r *reporter) seat(st world.Standing) seat {
 		fact1("decoys used", fmt.Sprintf("%d, planted to be left alone", n))
 	}
 	if s.Hostile > 0 {
-		fact1("hostile output", fmt.Sprintf("neutralised %d times", s.Hostile))
+		fact1("hostile output", fmt.Sprintf("neutralised %s", text.Count(s.Hostile, "time")))
 	}
 	for _, x := range world.Ladder(r.w, r.m, s.ID) {
 		out.Ladder = append(out.Ladder, r.rung(x))

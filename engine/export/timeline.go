@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"refbox/engine/playback"
+	"refbox/engine/text"
 	"refbox/engine/world"
 )
 
@@ -88,7 +89,7 @@ func newTimeline(w *world.World, standings []world.Standing) timeline {
 	if w.FinishedMS != nil {
 		t.Finish = &mark{Kind: "finish", X: x(*w.FinishedMS), Title: "the heat ended at " + playback.Exact(*w.FinishedMS)}
 	}
-	t.About = fmt.Sprintf("Time line of %d seats over %s", len(t.Lanes), playback.Format(w.ElapsedMS))
+	t.About = fmt.Sprintf("Time line of %s over %s", text.Count(len(t.Lanes), "seat"), playback.Format(w.ElapsedMS))
 	return t
 }
 
@@ -138,7 +139,7 @@ func (l *lane) fill(s *world.Seat, x func(uint64) int, end uint64) {
 	}
 	for i := range s.Milestones {
 		if m := &s.Milestones[i]; m.Passed {
-			add("passed", m.PassedMS, "%s passed, %d points", m.ID, m.Points)
+			add("passed", m.PassedMS, "%s passed, %s", m.ID, text.Count(m.Points, "point"))
 		}
 	}
 	for _, r := range s.Revocations.All() {

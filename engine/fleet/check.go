@@ -58,7 +58,7 @@ func (f *Fleet) try(ctx context.Context, p Player) Finding {
 				out.OK = false
 				return no(err)
 			}
-			out.Detail = fmt.Sprintf("%d blocks", len(s.Blocks))
+			out.Detail = text.Count(len(s.Blocks), "block")
 		}
 	case LLM:
 		t, err := llm.Try(ctx, p.llm(keys, f.Version))

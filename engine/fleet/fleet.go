@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -27,6 +26,7 @@ import (
 	"refbox/engine/agent"
 	"refbox/engine/agent/llm"
 	"refbox/engine/arena"
+	"refbox/engine/bounded"
 	"refbox/engine/text"
 )
 
@@ -93,14 +93,7 @@ var (
 
 // Load reads a fleet file. Paths in it are relative to its folder.
 func Load(file string) (*Fleet, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("%s: a fleet file has at most %d bytes", file, maxFile)
-	}
-	data, err := os.ReadFile(file)
+	data, err := bounded.File(file, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -435,7 +428,7 @@ func (p Player) llm(keys map[string]string, version string) llm.Config {
 
 func (p Player) script(pkg *arena.Package) (*agent.Script, error) {
 	if strings.Contains(p.Script, "/") {
-		data, err := os.ReadFile(p.Script)
+		data, err := bounded.File(p.Script, maxFile)
 		if err != nil {
 			return nil, err
 		}

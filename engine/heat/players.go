@@ -15,6 +15,7 @@ import (
 	"refbox/engine/agent"
 	"refbox/engine/event"
 	"refbox/engine/referee"
+	"refbox/engine/text"
 )
 
 // abortGrace is what players get to end in when a heat is aborted.
@@ -233,7 +234,7 @@ func (h *Heat) drain(ctx context.Context, p *players, out referee.Outcome) error
 	h.readBack(ctx, limit)
 	h.say(event.PostMatchDrainFinished{CapturedAgents: uint64(captured), TerminatedAgents: uint64(len(late))})
 	if len(p.left) > 0 {
-		return fmt.Errorf("%d players did not end when they were told to", len(p.left))
+		return fmt.Errorf("%s did not end when they were told to", text.Count(len(p.left), "player"))
 	}
 	return context.Cause(ctx)
 }

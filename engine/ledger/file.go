@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"refbox/engine/bounded"
 	"refbox/engine/event"
 	"refbox/engine/text"
 )
@@ -74,7 +75,7 @@ func Open(name string, policy *Policy) (*Ledger, error) {
 		}
 		return nil, fmt.Errorf("%s holds no %s; refbox ledger init makes one", text.Line(name), LogName)
 	}
-	data, err := readFile(name, maxLedger)
+	data, err := bounded.File(name, maxLedger)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func Open(name string, policy *Policy) (*Ledger, error) {
 	}
 	l := &Ledger{File: name, Policy: policy, files: []string{name}}
 	beside := filepath.Join(filepath.Dir(name), PolicyName)
-	if data, err := readFile(beside, maxPolicy); err == nil {
+	if data, err := bounded.File(beside, maxPolicy); err == nil {
 		if l.Policy, err = ParsePolicy(beside, data); err != nil {
 			return nil, err
 		}
@@ -137,29 +138,9 @@ func isLog(data []byte) bool {
 	return json.Unmarshal(line, &e) == nil && e.Schema == Schema
 }
 
-func readFile(name string, limit int64) ([]byte, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no plain file", text.Line(name))
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s is larger than the %d MiB that are read", text.Line(name), limit>>20)
-	}
-	return data, err
-}
-
 // openLog reads a ledger's log, and the model and policy that it adopted last.
 func openLog(name string) (*Ledger, error) {
-	data, err := readFile(name, maxLedger)
+	data, err := bounded.File(name, maxLedger)
 	if err != nil {
 		return nil, err
 	}
@@ -178,14 +159,14 @@ func openLog(name string) (*Ledger, error) {
 		}
 	}
 	policyFile, modelFile := filepath.Join(dir, a.Policy), filepath.Join(dir, a.File)
-	rules, err := readFile(policyFile, maxPolicy)
+	rules, err := bounded.File(policyFile, maxPolicy)
 	if err != nil {
 		return nil, fmt.Errorf("the ledger's policy: %w", err)
 	}
 	if l.Policy, err = ParsePolicy(policyFile, rules); err != nil {
 		return nil, err
 	}
-	written, err := readFile(modelFile, maxModel)
+	written, err := bounded.File(modelFile, MaxModel)
 	if err != nil {
 		return nil, fmt.Errorf("the ledger's model: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"refbox/engine/arena"
 	"refbox/engine/recording"
+	"refbox/engine/text"
 )
 
 // Terms are what evidence is judged by.
@@ -212,7 +213,7 @@ func unreconciled(p Probe) string {
 	case p.Writes == 0:
 		return "the referee's client wrote nothing, or its result is not there"
 	case p.Acknowledged+p.Failed+p.Indeterminate != p.Writes:
-		return fmt.Sprintf("%d acknowledged, %d failed and %d indeterminate are not the %d writes", p.Acknowledged, p.Failed, p.Indeterminate, p.Writes)
+		return fmt.Sprintf("%d acknowledged, %d failed and %d indeterminate are not the %s", p.Acknowledged, p.Failed, p.Indeterminate, text.Count(p.Writes, "write"))
 	case !p.Counted:
 		return "the client's samples and its result differ"
 	case p.Unread > 0:
@@ -220,7 +221,7 @@ func unreconciled(p Probe) string {
 	case p.Lost > p.Acknowledged || p.Before+p.After > p.Acknowledged:
 		return "more is lost, or was seen, than was acknowledged"
 	case p.Shared && p.Lost > 0:
-		return fmt.Sprintf("%d writes are lost, and several faults struck the seat: whose they are cannot be told", p.Lost)
+		return fmt.Sprintf("%s lost, and several faults struck the seat: whose they are cannot be told", text.Count(p.Lost, "write"))
 	}
 	return ""
 }
@@ -232,7 +233,7 @@ func (t Terms) worth(e *Evidence, rule *Rule) (State, []string) {
 		why = append(why, fmt.Sprintf("%d histories were written to at once", *n))
 	}
 	if e.Probe.Phantoms > 0 {
-		why = append(why, fmt.Sprintf("%d writes that the service declined were done: a retry doubles them", e.Probe.Phantoms))
+		why = append(why, fmt.Sprintf("%s done that the service had declined: a retry doubles them", text.Count(e.Probe.Phantoms, "write")))
 	}
 	if !e.LossWithinDeclaredRisk {
 		why = append(why, fmt.Sprintf("%d acknowledged writes are lost, of %.1f s: more than the %.1f s at risk", e.Probe.Lost, seconds(e.Probe.LossMS), seconds(rule.LossMS)))
@@ -269,7 +270,7 @@ func passed(code Code, e *Evidence) string {
 	case SelfReport:
 		return fmt.Sprintf("recorded by %s, reviewed by %s", e.Recorder, e.Reviewer)
 	case Integrity:
-		return fmt.Sprintf("%d files, by their digests", len(e.Artifacts))
+		return fmt.Sprintf("%s, by their digests", text.Count(len(e.Artifacts), "file"))
 	case FaultKind:
 		return e.Fault.Kind
 	case Announced:
@@ -284,7 +285,7 @@ func passed(code Code, e *Evidence) string {
 	case Bracket:
 		return fmt.Sprintf("%d acknowledged writes before, %d after", e.Probe.Before, e.Probe.After)
 	case Tokens:
-		return fmt.Sprintf("%d writes: %d acknowledged, %d failed, %d indeterminate, %d lost", e.Probe.Writes, e.Probe.Acknowledged, e.Probe.Failed, e.Probe.Indeterminate, e.Probe.Lost)
+		return fmt.Sprintf("%s: %d acknowledged, %d failed, %d indeterminate, %d lost", text.Count(e.Probe.Writes, "write"), e.Probe.Acknowledged, e.Probe.Failed, e.Probe.Indeterminate, e.Probe.Lost)
 	case Baseline:
 		return "healthy"
 	}

@@ -47,8 +47,10 @@ func (s *Scenario) Declared() Declared {
 	return d
 }
 
+// MaxModel is how many bytes a failure model may have.
+const MaxModel = 4 << 20
+
 const (
-	maxModel     = 4 << 20
 	maxScenarios = 500
 	maxList      = 500
 )
@@ -66,8 +68,8 @@ func ParseModel(file string, data []byte) (*Model, []Finding) {
 	bad := func(code Code, line int, path, format string, args ...any) Finding {
 		return Finding{Severity: Break, Code: code, File: file, Line: line, Path: path, Text: text.Line(fmt.Sprintf(format, args...))}
 	}
-	if len(data) > maxModel {
-		return nil, []Finding{bad(BadSchema, 0, "", "is larger than %d MiB, which no failure model is", maxModel>>20)}
+	if len(data) > MaxModel {
+		return nil, []Finding{bad(BadSchema, 0, "", "is larger than %d MiB, which no failure model is", MaxModel>>20)}
 	}
 	places, faults := walk(data)
 	m := &Model{written: bytes.Clone(data)}

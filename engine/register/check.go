@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"refbox/engine/register/internal/tree"
+	"refbox/engine/text"
 )
 
 // Difference is one place where a rendered register is not what its declared
@@ -155,9 +156,9 @@ func brief(v *tree.Value) string {
 	case tree.String:
 		return strconv.Quote(clip(v.Text))
 	case tree.List:
-		return fmt.Sprintf("[%d items]", v.Len())
+		return fmt.Sprintf("[%s]", text.Count(v.Len(), "item"))
 	default:
-		return fmt.Sprintf("{%d keys}", len(v.Fields))
+		return fmt.Sprintf("{%s}", text.Count(len(v.Fields), "key"))
 	}
 }
 

@@ -1,6 +1,10 @@
 package register
 
-import "fmt"
+import (
+	"fmt"
+
+	"refbox/engine/text"
+)
 
 // Changes are what differs between two derived registers.
 type Changes struct {
@@ -278,5 +282,5 @@ func (p Protection) String() string {
 	if p.HasOffsite {
 		offsite = "off-site"
 	}
-	return fmt.Sprintf("%s / site %s, %d places, %s", span(p.RPOMinutes), span(p.SiteRPOMinutes), p.CopyCount, offsite)
+	return fmt.Sprintf("%s / site %s, %s, %s", span(p.RPOMinutes), span(p.SiteRPOMinutes), text.Count(p.CopyCount, "place"), offsite)
 }

@@ -311,7 +311,7 @@ func (x *reviewer) review(v Verdict, sha string, derive func(v Verdict, e probe.
 	case x.secret == nil:
 		return unsettled(errors.New("the heat's secret seed was not recorded"))
 	case e.Dropped > 0:
-		return unsettled(fmt.Errorf("%d records of the attempt were not kept", e.Dropped))
+		return unsettled(fmt.Errorf("the attempt's records are not whole: %s not kept", text.Count(e.Dropped, "record")))
 	}
 	if kept := keptBy(e); kept.Verdict != v.Ruled.Verdict || v.Kind == "milestone" && kept.Category != v.Ruled.Category || kept.Reason != v.Ruled.Reason && v.Ruled.Reason != "" {
 		v.Status, v.Why, v.Derived = Differs, "the log says otherwise than its evidence", &kept

@@ -100,8 +100,9 @@ type Sources struct {
 	// Attempt reads the recording of an attempt, by the folder that a heat names or
 	// would have named for it. An error that Is fs.ErrNotExist: it is not here.
 	Attempt func(output string) (Attempt, error)
-	// Key recomputes an arena's compatibility key and what it rests on; "" when
-	// the arena is not here.
+	// Key recomputes an arena's compatibility key and what it rests on, in the form that
+	// it was drawn in: ours where it has Hashes, were they empty; "" when the arena is not
+	// here.
 	Key func(Arena) (key string, hashes map[string]string, err error)
 	// Others are labels of other draws of the season that lie beside this one.
 	Others []string
@@ -116,6 +117,7 @@ type Attempt struct {
 	Winner  string // the territory that the referee named
 	Aborted bool
 	Key     string // compatibility key
+	Ours    bool   // recorded by refbox, whose keys are in no form of the reference's
 	Seed    string // of the heat's secret values, hex; "" when it was not revealed
 	Broken  string // what breaks the recording itself; "" for nothing
 	Told    Checks // of what its agents tell, each Where an agent
@@ -193,7 +195,7 @@ func (docs Documents) Check(src Sources) *Audit {
 		a.out.Documents = append(a.out.Documents, "week")
 	}
 	if len(src.Journals) > 0 {
-		a.out.Documents = append(a.out.Documents, fmt.Sprintf("%d journals", len(src.Journals)))
+		a.out.Documents = append(a.out.Documents, text.Count(len(src.Journals), "journal"))
 	}
 	if src.Manifest != nil {
 		a.out.Documents = append(a.out.Documents, "season manifest")

@@ -113,13 +113,14 @@ func (a *auditor) shape() {
 func (a *auditor) digest() {
 	w := a.docs.Week
 	switch {
-	case w == nil:
-		a.missing("D4", "the draw's digest", "week.json, which carries it")
+	case w == nil: // what that leaves open, unboundDraw says
 	case w.DrawDigest == nil && !w.Completed:
 		a.broken("D4", "week", "a week that is not complete must carry its draw's digest", "a digest", "none")
 	case w.DrawDigest == nil:
 		a.note("D4", "week", "there is no draw digest: a completed week may lack it, and then nothing binds it to its draw")
-		a.missing("D4", "the draw's digest", "the digest", "week: draw_digest")
+		if a.docs.Draw == nil {
+			a.missing("D4", "the draw's digest", "the digest", "week: draw_digest")
+		}
 	case a.docs.Draw == nil:
 		a.missing("D4", "the draw's digest", "draw.json", "week: draw_digest")
 	case *w.DrawDigest != a.docs.Digest:
@@ -303,5 +304,8 @@ func (a *auditor) unboundDraw() {
 	for i := range f {
 		f[i] = "draw: " + f[i]
 	}
-	a.missing("D4", "these fields of the draw", "the week with the draw's digest, or the season manifest and the arenas", f...)
+	if w != nil {
+		f = append(f, "week: draw_digest")
+	}
+	a.missing("D4", "the draw's digest, and these fields, which nothing else here binds", "week.json with the digest, or the season manifest and the arenas", f...)
 }

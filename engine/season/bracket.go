@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"refbox/engine/text"
 )
 
 // Bounds of what is drawn. They keep hostile documents from costing more than a
@@ -20,9 +22,9 @@ func Shape(field, size int) ([]Stage, error) {
 	case size < 2 || size > maxHeatSize:
 		return nil, fmt.Errorf("a heat has 2 to %d seats, not %d", maxHeatSize, size)
 	case field < size:
-		return nil, fmt.Errorf("%d entrants do not fill a heat of %d", field, size)
+		return nil, fmt.Errorf("%s cannot fill a heat of %d", text.Count(field, "entrant"), size)
 	case field > maxEntrants:
-		return nil, fmt.Errorf("%d entrants are more than %d", field, maxEntrants)
+		return nil, fmt.Errorf("%s are more than %d", text.Count(field, "entrant"), maxEntrants)
 	}
 	var shape []Stage
 	for round := 1; ; round++ {

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"strings"
 
+	"refbox/engine/bounded"
 	"refbox/engine/text"
 )
 
@@ -50,7 +51,7 @@ func ReadWeek(data []byte) (*Week, []string, error) {
 
 // ReadFile reads draw.json or week.json, whichever the file is by its keys.
 func ReadFile(file string) (Documents, error) {
-	data, err := readBounded(file)
+	data, err := bounded.File(file, maxDocument)
 	if err != nil {
 		return Documents{}, err
 	}
@@ -85,7 +86,7 @@ func (docs *Documents) add(data []byte) error {
 
 // With adds another file's draw or week.
 func (docs *Documents) With(file string) error {
-	data, err := readBounded(file)
+	data, err := bounded.File(file, maxDocument)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (docs *Documents) With(file string) error {
 func ReadDir(dir string) (Documents, error) {
 	docs := Documents{Path: dir}
 	for _, name := range []string{"draw.json", "week.json"} {
-		data, err := readBounded(filepath.Join(dir, name))
+		data, err := bounded.File(filepath.Join(dir, name), maxDocument)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

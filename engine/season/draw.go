@@ -57,7 +57,7 @@ func NewDraw(m *Manifest, arenas []Arena, o Order) (*Draw, error) {
 	}
 	if o.Entrants != 0 {
 		if o.Entrants < 0 || o.Entrants > len(m.Fleet) {
-			return nil, fmt.Errorf("%d entrants cannot be drawn from a pool of %d", o.Entrants, len(m.Fleet))
+			return nil, fmt.Errorf("%s cannot be drawn from a pool of %d", text.Count(o.Entrants, "entrant"), len(m.Fleet))
 		}
 		d.EligiblePool = m.Fleet
 		d.Fleet = sample(d.DrawSeed, m.Fleet, o.Entrants)

@@ -81,7 +81,7 @@ func (e *Entropy) Check(seasonID, week string) error {
 		seen[c.Contributor] = true
 	}
 	if len(e.Nonces) < leastContributors {
-		wrong = append(wrong, fmt.Sprintf("%d contributors are too few: with less than %d the draw could be chosen alone", len(e.Nonces), leastContributors))
+		wrong = append(wrong, fmt.Sprintf("%s: too few: with less than %d the draw could be chosen alone", text.Count(len(e.Nonces), "contributor"), leastContributors))
 	}
 	if len(wrong) > 0 {
 		return fmt.Errorf("entropy: %s", strings.Join(wrong, "; "))

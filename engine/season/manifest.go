@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"refbox/engine/bounded"
 	"refbox/engine/text"
 )
 
@@ -80,7 +80,7 @@ type manifestFile struct {
 // ReadManifest reads a season's manifest and, when it names one, its model pool.
 // The error names every fault.
 func ReadManifest(file string) (*Manifest, error) {
-	data, err := readBounded(file)
+	data, err := bounded.File(file, maxDocument)
 	if err != nil {
 		return nil, fmt.Errorf("season manifest: %w", err)
 	}
@@ -195,20 +195,6 @@ func joinRaw(file, name string) string {
 	return dir + name
 }
 
-func readBounded(file string) ([]byte, error) {
-	st, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file", file)
-	}
-	if st.Size() > maxDocument {
-		return nil, fmt.Errorf("%s has %d bytes, more than %d", file, st.Size(), maxDocument)
-	}
-	return os.ReadFile(file)
-}
-
 // providers are the fixed ones of a model pool, with what they make of a model.
 var providers = map[string]struct{ adapter, prefix string }{
 	"openrouter":  {"claux", ""},
@@ -244,7 +230,7 @@ func readPool(file, provider string) (fleet []Entrant, sha string, err error) {
 	if !ok {
 		return nil, "", fmt.Errorf("pool.provider %q is not openrouter, vercel or opencode-go", text.Line(provider))
 	}
-	data, err := readBounded(file)
+	data, err := bounded.File(file, maxDocument)
 	if err != nil {
 		return nil, "", fmt.Errorf("model pool: %w", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"refbox/engine/text"
 )
 
 // View is a week as it is shown: everything by name, in the order of the bracket.
@@ -273,9 +275,9 @@ func reason(rules RuleSet, named bool, drawSeed string, r *Round, k int) string 
 		}
 	}
 	if equals > 1 {
-		return fmt.Sprintf("by lot among %d equals at %d points", equals, s.MilestonePoints)
+		return fmt.Sprintf("by lot among %d equals at %s", equals, text.Count(s.MilestonePoints, "point"))
 	}
-	what := []string{fmt.Sprintf("%d points", s.MilestonePoints)}
+	what := []string{text.Count(s.MilestonePoints, "point")}
 	if s.DurableAtMS != nil {
 		what = append(what, fmt.Sprintf("durable at %d ms", *s.DurableAtMS))
 	}

@@ -24,6 +24,7 @@
 package text
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -110,4 +111,13 @@ func cutBytes(s string, n int) string {
 		n -= size
 	}
 	return s[:n]
+}
+
+// Count is a number with what is counted, which takes an s but for one: "1 break",
+// "2 breaks".
+func Count[T ~int | ~int64 | ~uint | ~uint64 | ~uint32](n T, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }

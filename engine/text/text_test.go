@@ -232,3 +232,11 @@ func BenchmarkBlockColoured(b *testing.B) {
 		Block(s)
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int]string{0: "0 seats", 1: "1 seat", 2: "2 seats"} {
+		if got := Count(n, "seat"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

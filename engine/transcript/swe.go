@@ -3,6 +3,7 @@ package transcript
 import (
 	"strings"
 
+	"refbox/engine/text"
 	"refbox/engine/transcript/skim"
 )
 
@@ -64,7 +65,7 @@ func (s *sweAgent) read(r *skim.Reader) {
 		r.Fail(h.Err())
 	}
 	if s.demos > 0 {
-		s.x.note(Skipped, "demonstration", -1, 0, history, 0, "%d items of a demonstration are left out", s.demos)
+		s.x.note(Skipped, "demonstration", -1, 0, history, 0, "left out: %s of a demonstration", text.Count(s.demos, "item"))
 	}
 }
 

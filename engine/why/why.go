@@ -12,6 +12,7 @@ import (
 
 	"refbox/engine/arena"
 	"refbox/engine/playback"
+	"refbox/engine/text"
 	"refbox/engine/world"
 )
 
@@ -68,7 +69,7 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 	e.Headline = headline(w, m, s, e.Outcome)
 	for i := range s.Milestones {
 		if x := &s.Milestones[i]; x.Passed {
-			e.about(x.ID).add(x.PassedMS, x.PassedIndex, Passed, x.Record, "%s passed for %d points%s%s", x.ID, x.Points, attempts(x.Attempts), bounds(x))
+			e.about(x.ID).add(x.PassedMS, x.PassedIndex, Passed, x.Record, "%s passed for %s%s%s", x.ID, text.Count(x.Points, "point"), attempts(x.Attempts), bounds(x))
 		}
 	}
 	for _, sp := range s.Spans.All() {
@@ -85,7 +86,7 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 		}
 	}
 	for _, r := range s.Revocations.All() {
-		e.about(r.Milestone).add(r.MS, r.Index, Revoked, r.Record, "%s was revoked, %d points: %s", r.Milestone, r.Points, r.Reason)
+		e.about(r.Milestone).add(r.MS, r.Index, Revoked, r.Record, "%s was revoked, %s: %s", r.Milestone, text.Count(r.Points, "point"), r.Reason)
 	}
 	for _, t := range s.Touches.All() {
 		e.addNo(t.FromMS, Touched, "%s attached to the console of %s and typed %s", t.Author, t.Machine, bytesOf(t.InputBytes))
@@ -176,9 +177,9 @@ func (e *Explanation) addNo(ms uint64, k Kind, format string, a ...any) {
 
 // headline is the outcome in one sentence.
 func headline(w *world.World, m *arena.Manifest, s *world.Seat, o world.Outcome) string {
-	points := fmt.Sprintf("%d points", s.Points)
+	points := text.Count(s.Points, "point")
 	if m != nil {
-		points = fmt.Sprintf("%d of %d points", s.Points, m.Points())
+		points = fmt.Sprintf("%d of %s", s.Points, text.Count(m.Points(), "point"))
 	}
 	switch o {
 	case world.OutcomeWon:
@@ -241,7 +242,7 @@ func blocked(w *world.World, m *arena.Manifest, s *world.Seat) string {
 func failed(sp world.Span) string {
 	what := fmt.Sprintf("%s failed (%s): %s", sp.Milestone, sp.Category, brief(sp.Detail))
 	if sp.Count > 1 {
-		what += fmt.Sprintf(", %d times from %s to %s", sp.Count, playback.Exact(sp.SinceMS), playback.Exact(sp.LastMS))
+		what += fmt.Sprintf(", %s from %s to %s", text.Count(sp.Count, "time"), playback.Exact(sp.SinceMS), playback.Exact(sp.LastMS))
 	}
 	if sp.Source != "" {
 		what += ", charged to " + sp.Source

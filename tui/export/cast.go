@@ -198,7 +198,7 @@ func label(e event.Event) string {
 	s := e.Kind()
 	switch b := e.Body.(type) {
 	case event.MilestonePassed:
-		s = fmt.Sprintf("%s passed %s, %d points", b.Territory, b.Milestone, b.Points)
+		s = fmt.Sprintf("%s passed %s, %s", b.Territory, b.Milestone, text.Count(b.Points, "point"))
 	case event.MilestoneRevoked:
 		s = fmt.Sprintf("%s lost %s", b.Territory, b.Milestone)
 	case event.DurableDeploymentCompleted:

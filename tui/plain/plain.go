@@ -34,7 +34,7 @@ func failed(b event.MilestoneFailed) string {
 func tell(b event.Body) (who, what string) {
 	switch b := b.(type) {
 	case event.HeatPrepared:
-		return "", fmt.Sprintf("%d seats ready on %s machines, %s start, in %.1f s", len(b.Seats), b.Driver, b.Start, float64(b.TookMS)/1000)
+		return "", fmt.Sprintf("%s ready on %s machines, %s start, in %.1f s", text.Count(len(b.Seats), "seat"), b.Driver, b.Start, float64(b.TookMS)/1000)
 	case event.MatchStateChanged:
 		return "", "heat " + b.To
 	case event.TerritoryRegistered:
@@ -64,7 +64,7 @@ func tell(b event.Body) (who, what string) {
 	case event.UsageCharged:
 		return b.Agent, usage(b)
 	case event.PostMatchDrainStarted:
-		return "", fmt.Sprintf("draining: up to %d s for %d agents", b.TimeoutMS/1000, b.PendingAgents)
+		return "", fmt.Sprintf("draining: up to %d s for %s", b.TimeoutMS/1000, text.Count(b.PendingAgents, "agent"))
 	case event.PostMatchDrainFinished:
 		return "", fmt.Sprintf("drained: %d captured, %d terminated", b.CapturedAgents, b.TerminatedAgents)
 	case event.AgentFinished:
@@ -201,7 +201,7 @@ func usage(b event.UsageCharged) string {
 		parts = append(parts, fmt.Sprintf("$%.4f", float64(*b.CostMicroUSD)/1e6))
 	}
 	if b.ResourceUnits > 0 {
-		parts = append(parts, fmt.Sprintf("%d units", b.ResourceUnits))
+		parts = append(parts, text.Count(b.ResourceUnits, "unit"))
 	}
 	if len(parts) == 0 {
 		return "used nothing that it told of"

@@ -350,7 +350,7 @@ func (p *bracketPane) drawBlock(c canvas.Canvas, y int, r *reading, i int, b *bl
 		m := heatSign(h.State)
 		word := m.Word
 		if h.Attempts > 1 {
-			word += fmt.Sprintf(", %d attempts", h.Attempts)
+			word += fmt.Sprintf(", %s", text.Count(h.Attempts, "attempt"))
 		}
 		c.Set(2, y, m.Shape, m.Style)
 		x := c.Put(4, y, fmt.Sprintf("heat %s", view.Count(h.Heat)), plain.With(canvas.Bold))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"refbox/engine/analysis"
+	"refbox/engine/bounded"
 	"refbox/engine/recording"
 	"refbox/engine/text"
 	"refbox/engine/transcript"
@@ -73,13 +73,16 @@ func oneClock(a, b *track) string {
 	return "one clock: each from its own start"
 }
 
+// maxAnalysis bounds what is read of an analysis beside a transcript.
+const maxAnalysis = 64 << 20
+
 // referenceBeside reads the analysis that lies beside a transcript of the
 // reference system.
 func referenceBeside(path string) references {
 	dir, base := filepath.Split(path)
 	for _, end := range []string{"transcript.live.json", "transcript.json"} {
 		if who, ok := strings.CutSuffix(base, end); ok {
-			data, err := os.ReadFile(filepath.Join(dir, who+"analysis.json"))
+			data, err := bounded.File(filepath.Join(dir, who+"analysis.json"), maxAnalysis)
 			if err == nil {
 				return referencesOf(data)
 			}
@@ -297,7 +300,7 @@ func milestones(seat *world.Seat) []mark {
 	var out []mark
 	for _, m := range seat.Milestones {
 		if m.Passed {
-			out = append(out, mark{ms: int64(m.PassedMS), shape: '●', text: fmt.Sprintf("milestone %s passed, %d points", text.Line(m.ID), m.Points)})
+			out = append(out, mark{ms: int64(m.PassedMS), shape: '●', text: fmt.Sprintf("milestone %s passed, %s", text.Line(m.ID), text.Count(m.Points, "point"))})
 		}
 	}
 	for _, r := range seat.Revocations.All() {

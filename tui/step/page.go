@@ -174,7 +174,7 @@ func (p *pager) judgement() {
 	const most = 8
 	for i, e := range j.Effects {
 		if i == most {
-			p.say(fmt.Sprintf("  and %d effects more", len(j.Effects)-most), dim)
+			p.say(fmt.Sprintf("  and %s more", text.Count(len(j.Effects)-most, "effect")), dim)
 			break
 		}
 		st := canvas.Fg(canvas.Text)

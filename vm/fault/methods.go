@@ -334,7 +334,7 @@ func (s *scene) slow(p pinged) bool {
 type frames struct{ there, back int }
 
 func (f frames) String() string {
-	return fmt.Sprintf("the peer received %d frames, the machine %d", f.there, f.back)
+	return fmt.Sprintf("frames received: %d by the peer, %d by the machine", f.there, f.back)
 }
 
 // bothWays counts while each machine pings the other.

@@ -18,6 +18,7 @@ import (
 
 	"refbox/engine/agent"
 	"refbox/engine/internal/pause"
+	"refbox/engine/text"
 )
 
 // answer is one answer of the model.
@@ -150,7 +151,7 @@ func (g *play) ask(ctx context.Context) (*answer, *fault) {
 		g.log.add(step{Source: "system", Message: fmt.Sprintf("request %d, attempt %d: %s", g.bill.rounds+1, n, bad.text)})
 		if !bad.again || n >= attempts {
 			if bad.again {
-				bad.text = fmt.Sprintf("%s (%d attempts)", bad.text, n)
+				bad.text = fmt.Sprintf("%s (%s)", bad.text, text.Count(n, "attempt"))
 			}
 			return nil, bad
 		}

@@ -165,7 +165,7 @@ func (g *play) run(ctx context.Context) agent.Result {
 	for {
 		a, bad := g.ask(ctx)
 		if ctx.Err() != nil {
-			return end(agent.CutStatus(ctx), "cut after %d turns", g.bill.rounds)
+			return end(agent.CutStatus(ctx), "cut after %s", text.Count(g.bill.rounds, "turn"))
 		}
 		if bad != nil {
 			if bad.kind == overflow && g.shrink() {
@@ -184,7 +184,7 @@ func (g *play) run(ctx context.Context) agent.Result {
 			return end(agent.Failed, "the answer was withheld by a content filter: %s", brief(a.content))
 		}
 		if ctx.Err() != nil { // a limit that this answer reached
-			return end(agent.CutStatus(ctx), "cut after %d turns", g.bill.rounds)
+			return end(agent.CutStatus(ctx), "cut after %s", text.Count(g.bill.rounds, "turn"))
 		}
 		if len(a.calls) > 0 {
 			if why := g.calls(ctx, a, entry); why != "" {
@@ -194,7 +194,7 @@ func (g *play) run(ctx context.Context) agent.Result {
 			return *r
 		}
 		if ctx.Err() != nil {
-			return end(agent.CutStatus(ctx), "cut after %d turns", g.bill.rounds)
+			return end(agent.CutStatus(ctx), "cut after %s", text.Count(g.bill.rounds, "turn"))
 		}
 		if _, err := g.log.write(g.bill, false); err != nil {
 			return end(agent.HarnessError, "the transcript cannot be written: %v", err)

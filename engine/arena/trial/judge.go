@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"refbox/engine/arena"
+	"refbox/engine/text"
 	"refbox/engine/world"
 )
 
@@ -136,7 +137,7 @@ func refusedWith(s *world.Seat, milestone, words string) bool {
 func openWhy(s *world.Seat, open []string) string {
 	for _, id := range open {
 		if r := refusal(s, id); r != nil {
-			return fmt.Sprintf("%s: %s (%s, %d times)", id, r.Detail, r.Source, r.Times)
+			return fmt.Sprintf("%s: %s (%s, %s)", id, r.Detail, r.Source, text.Count(r.Times, "time"))
 		}
 	}
 	return strings.Join(open, ", ") + " was never evaluated"

@@ -18,13 +18,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 
+	"refbox/assets"
+	"refbox/engine/bounded"
 	"refbox/engine/recording"
 	"refbox/engine/text"
 )
@@ -93,17 +97,29 @@ func (p Parts) Key(f Form) string {
 	return keyOf("1", p.ArenaID, p.Evaluation, p.Brief, p.Verifiers)
 }
 
+const manifestFile = "arena.toml"
+
 // maxPart bounds a file that is hashed.
 const maxPart = 16 << 20
 
 // Read hashes an arena in the reference's way. Spelled is the path of its manifest
 // as the reference would have been given it: it is part of the verifiers' hash. It
-// is where the manifest is, unless root says where that path begins.
+// is where the manifest is, unless root says where that path begins. Without a root it
+// may be a package's folder, or the id of a bundled arena; that is spelled as from the
+// folder of all of them.
 func Read(root, spelled string) (Parts, error) {
-	data, err := readPart(filepath.Join(root, filepath.FromSlash(spelled)))
+	read := func(name string) ([]byte, error) { return readPart(filepath.Join(root, filepath.FromSlash(name))) }
 	if root == "" {
-		data, err = readPart(spelled)
+		if bundled := spelled + "/" + manifestFile; fs.ValidPath(bundled) && path.Dir(bundled) == path.Base(spelled) {
+			if _, err := fs.Stat(assets.Arenas(), bundled); err == nil {
+				spelled, read = bundled, func(name string) ([]byte, error) { return fs.ReadFile(assets.Arenas(), path.Clean(name)) }
+			}
+		}
+		if info, err := os.Stat(spelled); err == nil && info.IsDir() {
+			spelled = strings.TrimSuffix(spelled, "/") + "/" + manifestFile
+		}
 	}
+	data, err := read(spelled)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -126,7 +142,7 @@ func Read(root, spelled string) (Parts, error) {
 	p := Parts{ArenaID: m.Arena.ID, Manifest: digest(data), Evaluation: digest(withoutCategory(data))}
 	dir := spelled[:strings.LastIndex(spelled, "/")+1]
 	if m.Fog != nil {
-		brief, err := readPart(filepath.Join(root, filepath.FromSlash(dir+m.Fog.Brief)))
+		brief, err := read(dir + m.Fog.Brief)
 		if err != nil {
 			return p, err
 		}
@@ -139,7 +155,7 @@ func Read(root, spelled string) (Parts, error) {
 	slices.SortStableFunc(names, func(a, b string) int { return slices.Compare(strings.Split(a, "/"), strings.Split(b, "/")) })
 	sum := sha256.New()
 	for _, name := range names { // one that is used twice counts twice
-		content, err := readPart(filepath.Join(root, filepath.FromSlash(name)))
+		content, err := read(name)
 		if err != nil {
 			return p, err
 		}
@@ -151,16 +167,7 @@ func Read(root, spelled string) (Parts, error) {
 	return p, nil
 }
 
-func readPart(path string) ([]byte, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || st.Size() > maxPart {
-		return nil, fmt.Errorf("%s is no file of at most %d bytes", path, maxPart)
-	}
-	return os.ReadFile(path)
-}
+func readPart(path string) ([]byte, error) { return bounded.File(path, maxPart) }
 
 // withoutCategory is a manifest without the category of its arena, line endings
 // kept.
@@ -181,7 +188,7 @@ func withoutCategory(manifest []byte) []byte {
 }
 
 // ReferenceKey is the key that the reference's later versions would have for an
-// arena on disk, by its path as it is spelled.
+// arena, by its path as it is spelled, or by its id.
 func ReferenceKey(manifest string) (string, error) {
 	p, err := Read("", manifest)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"refbox/engine/bounded"
 	"refbox/engine/season"
 )
 
@@ -108,11 +109,7 @@ func (f *Found) others(path string) []string {
 		if i == maxOthers {
 			break
 		}
-		st, err := os.Stat(name)
-		if err != nil || !st.Mode().IsRegular() || st.Size() > 1<<20 {
-			continue
-		}
-		data, err := os.ReadFile(name)
+		data, err := bounded.File(name, 1<<20)
 		if err != nil {
 			continue
 		}

@@ -51,7 +51,7 @@ func readAttempt(ctx context.Context, rec *recording.Recording) (season.Attempt,
 		a.Key = m.CompatibilityKey
 	}
 	if m.Ours() {
-		a.Seed = m.End.Seed
+		a.Seed, a.Ours = m.End.Seed, true
 	}
 	if w.MatchState == world.Aborted && !a.Aborted && !noContest(w) {
 		return season.Attempt{}, false, nil // stopped from outside: interrupted

@@ -24,6 +24,7 @@ import (
 	"slices"
 	"sync"
 
+	"refbox/engine/bounded"
 	"refbox/engine/season"
 )
 
@@ -129,7 +130,7 @@ func Run(ctx context.Context, cfg Config) (*season.Week, error) {
 
 // load reads the folder. Done: there is nothing to run.
 func (w *week) load() (done bool, err error) {
-	data, err := os.ReadFile(w.store.path(drawFile))
+	data, err := bounded.File(w.store.path(drawFile), maxKept)
 	if err != nil {
 		return false, fmt.Errorf("%w; draw the week first: refbox season draw", err)
 	}

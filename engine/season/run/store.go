@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"refbox/engine/bounded"
 	"refbox/engine/internal/plainjson"
 	"refbox/engine/season"
 )
@@ -123,9 +124,12 @@ func (s *store) journal(round, heat int) (*season.Heat, error) {
 	return kept(s.path(journalFile(round, heat)), decoded[season.Heat])
 }
 
+// maxKept bounds what is read again of a run: journals, weeks, series.
+const maxKept = 64 << 20
+
 // kept reads a file of an earlier run; nil when there is none.
 func kept[T any](path string, read func(data []byte) (*T, error)) (*T, error) {
-	data, err := os.ReadFile(path)
+	data, err := bounded.File(path, maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -160,13 +164,9 @@ func Journals(dir string) (map[string]season.Heat, error) {
 	}
 	out := make(map[string]season.Heat, len(names))
 	for _, name := range names {
-		st, err := os.Lstat(name)
-		if err != nil || !st.Mode().IsRegular() || st.Size() > 16<<20 {
-			return out, fmt.Errorf("%s is no journal", name)
-		}
-		data, err := os.ReadFile(name)
+		data, err := bounded.File(name, maxKept)
 		if err != nil {
-			return out, err
+			return out, fmt.Errorf("a journal: %w", err)
 		}
 		var h season.Heat
 		if err := json.Unmarshal(data, &h); err != nil {
@@ -277,7 +277,7 @@ func (s *store) secret(d *season.Draw) (string, error) {
 	if st.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("%s can be read by others (%#o): chmod 600 %s", path, st.Mode().Perm(), path)
 	}
-	data, err := os.ReadFile(path)
+	data, err := bounded.File(path, 1<<10)
 	if err != nil {
 		return "", err
 	}

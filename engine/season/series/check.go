@@ -188,7 +188,7 @@ func (s *Series) fromRuns(r *report, runs map[int]Run) {
 		if !reflect.DeepEqual(part.Standings, s.Standings) {
 			r.broken("standings", "they are what the recordings make", part.Standings, s.Standings)
 		} else if r.checks.Breaks("S1") == 0 {
-			r.say(season.Holds, "rounds, sums, medians and order are those of %d recordings", len(list))
+			r.say(season.Holds, "rounds, sums, medians and order are those of %s", text.Count(len(list), "recording"))
 		}
 		return
 	}
@@ -206,7 +206,7 @@ func (s *Series) fromRuns(r *report, runs map[int]Run) {
 		}
 	}
 	if r.checks.Breaks("S1") == 0 {
-		r.say(season.Holds, "what follows from the rounds and from each other%s", map[bool]string{true: fmt.Sprintf(", and from %d of %d recordings", len(list), len(s.Rounds))}[len(list) > 0])
+		r.say(season.Holds, "what follows from the rounds and from each other%s", map[bool]string{true: fmt.Sprintf(", and from %d of %s", len(list), text.Count(len(s.Rounds), "recording"))}[len(list) > 0])
 	}
 	missing := "the recordings of all rounds"
 	fields := []string{"series: standings[].model", "series: standings[].durable_deployments", "series: standings[].median_durable_ms", "series: standings[].input_tokens",

@@ -130,7 +130,7 @@ func compare(out *season.Checks, who string, ref analysis.Reference, got analysi
 	}
 	if ref.Metrics.ToolCalls != len(ref.Actions) || ref.Metrics.ToolErrors != errs {
 		out.Add(season.Check{Code: "T1", Verdict: season.Broken, Where: who, Text: "the analysis counts its own actions",
-			Want: fmt.Sprintf("%d calls, %d errors", len(ref.Actions), errs), Got: fmt.Sprintf("%d calls, %d errors", ref.Metrics.ToolCalls, ref.Metrics.ToolErrors)})
+			Want: fmt.Sprintf("%s, %s", text.Count(len(ref.Actions), "call"), text.Count(errs, "error")), Got: fmt.Sprintf("%s, %s", text.Count(ref.Metrics.ToolCalls, "call"), text.Count(ref.Metrics.ToolErrors, "error"))})
 		return
 	}
 	more := ""

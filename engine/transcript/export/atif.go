@@ -10,6 +10,7 @@ import (
 
 	"refbox/engine/analysis"
 	"refbox/engine/internal/plainjson"
+	"refbox/engine/text"
 	"refbox/engine/transcript"
 )
 
@@ -216,7 +217,7 @@ func (a *atif) trajectory(ctx context.Context, lane int, main bool) error {
 func (a *atif) notes(left int) string {
 	n := "Private reasoning and encrypted content are left out"
 	if left > 0 {
-		n += fmt.Sprintf("; %d records of reasoning, settings and unknown kinds", left)
+		n += fmt.Sprintf("; %s of reasoning, settings and unknown kinds", text.Count(left, "record"))
 	}
 	if a.s.Redact != nil {
 		return n + ". Secrets are replaced by marks such as [redacted jwt]."

@@ -49,7 +49,7 @@ func Markdown(ctx context.Context, w io.Writer, s Source) (steps int, err error)
 	m.line("")
 	note := "Private reasoning and encrypted content are left out."
 	if left > 0 {
-		note += fmt.Sprintf(" %d records of reasoning, settings and unknown kinds are not shown.", left)
+		note += fmt.Sprintf(" Not shown: %s of reasoning, settings and unknown kinds.", text.Count(left, "record"))
 	}
 	m.line(note + " " + capital(s.Redact.String()) + ".")
 	return steps, m.err
@@ -124,7 +124,7 @@ func (m *markdown) head() {
 	}
 	if e := m.s.Evaluation; e != nil {
 		o := e.Outcome
-		line := fmt.Sprintf("%s, %d points", o.Status, o.Reward)
+		line := fmt.Sprintf("%s, %s", o.Status, text.Count(o.Reward, "point"))
 		if o.Durable {
 			line += ", durable at " + playback.Format(*o.DurableAtMS)
 		}
