@@ -9,12 +9,24 @@ import (
 	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/tui/canvas"
+	"refbox/tui/topology"
 	"refbox/tui/view"
 )
 
-// conquest says that the seat is one of a conquest: what counts is survival.
-func conquest(s *world.Seat) bool {
-	return s.CompetitorState == "" && (s.LastHealth != nil || s.State != "" && s.State != "provisioning")
+// territoryState is how a territory of a conquest stands, for the node that is called
+// as it; false for any other node.
+func (h *heat) territoryState(node string) (topology.State, bool) {
+	s := h.world.Seat(node)
+	if s == nil || !s.Conquest() {
+		return topology.Unknown, false
+	}
+	switch s.State {
+	case "healthy":
+		return topology.Healthy, true
+	case "eliminated":
+		return topology.Failed, true
+	}
+	return topology.Verifying, true
 }
 
 // drawSurvival shows how a seat of a conquest stands.
@@ -23,7 +35,7 @@ func (h *heat) drawSurvival(c canvas.Canvas, seat *world.Seat) {
 	mark, st := stateMark(seat.State)
 	right := c.PutRight(w-1, 0, w/2, text.Count(seat.Resources, "resource"), canvas.Fg(canvas.Title).With(canvas.Bold))
 	c.PutFit(1, 0, right-2, fmt.Sprintf("%c %s", mark, seat.State), st)
-	line := fmt.Sprintf("%d good probes", seat.UptimeTicks)
+	line := fmt.Sprintf("healthy at %d ticks", seat.UptimeTicks)
 	if seat.DegradedMS > 0 {
 		line += ", degraded for " + view.Span(seat.DegradedMS)
 	}
@@ -63,7 +75,7 @@ const maxSpells = 4096
 func readSpells(ctx context.Context, rec *recording.Recording) map[string][]spell {
 	any := false
 	for _, s := range rec.World(rec.Len()).Seats() {
-		any = any || conquest(s)
+		any = any || s.Conquest()
 	}
 	if !any {
 		return nil

@@ -61,6 +61,8 @@ func outcomeWord(o world.Outcome) string {
 		return "unavailable"
 	case world.OutcomeEliminated:
 		return "eliminated"
+	case world.OutcomeStanding:
+		return "standing"
 	case world.OutcomeAborted:
 		return "aborted"
 	case world.OutcomeVoided:

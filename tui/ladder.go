@@ -27,7 +27,7 @@ func (h *heat) drawLadder(c canvas.Canvas, seat *world.Seat) {
 		return
 	}
 	rungs := h.about(seat.ID).rungs
-	if len(rungs) == 0 && conquest(seat) {
+	if len(rungs) == 0 && seat.Conquest() {
 		h.drawSurvival(c, seat)
 		return
 	}

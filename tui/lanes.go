@@ -58,7 +58,7 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 		c.PutFit(1, y, names, s.ID, st)
 		h.drawLane(c.Sub(canvas.Rect{X: left, Y: y, W: right - left, H: 1}), s, end)
 		score := s.Points
-		if conquest(s) {
+		if s.Conquest() {
 			score = s.Resources
 		}
 		c.PutRight(w-1, y, 5, fmt.Sprint(score), canvas.Fg(canvas.Title))

@@ -322,6 +322,9 @@ func (h *heat) nodeStates(seat *world.Seat) map[string]topology.State {
 	about.nodes = states
 	for _, n := range h.picture().Nodes {
 		if n.Milestone == nil {
+			if st, ok := h.territoryState(n.ID); ok {
+				states[n.ID] = st
+			}
 			continue
 		}
 		switch about.rung(*n.Milestone).State {

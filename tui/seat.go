@@ -97,7 +97,7 @@ func (s *seatScreen) drawPane(c canvas.Canvas, r canvas.Rect, p seatPane, seat *
 	switch p {
 	case paneLadder:
 		title = "ladder · " + s.seatTitle(s.seat)
-		if conquest(seat) {
+		if seat.Conquest() {
 			title = "standing · " + s.seatTitle(s.seat)
 		}
 		note = s.seatNote(seat)
@@ -183,7 +183,7 @@ func (s *seatScreen) drawRungs(c canvas.Canvas, seat *world.Seat) {
 	w, h := c.Size()
 	rungs := s.about(seat.ID).rungs
 	switch {
-	case len(rungs) == 0 && conquest(seat):
+	case len(rungs) == 0 && seat.Conquest():
 		s.drawStanding(c, seat)
 		return
 	case len(rungs) == 0:

@@ -268,6 +268,9 @@ func (s *sitScreen) verdict(seat *world.Seat) (string, canvas.Style) {
 	}
 	switch s.about(seat.ID).outcome {
 	case world.OutcomeWon:
+		if seat.Conquest() {
+			return "★ YOU WON: your territory stood longest", good
+		}
 		return "★ YOU WON: your seat was durable first," + at, good
 	case world.OutcomeDeadHeat:
 		return "★ DEAD HEAT: your seat was durable" + at + ", not to be told from another", good
@@ -278,6 +281,8 @@ func (s *sitScreen) verdict(seat *world.Seat) (string, canvas.Style) {
 			first = strings.Join(s.world.DeadHeat, " and ")
 		}
 		return "■ OUTRACED: " + first + " reached durable first", bad
+	case world.OutcomeStanding:
+		return "■ THE HEAT IS OVER: your territory stands, and did not win: " + s.reason(), bad
 	case world.OutcomeIncomplete:
 		return "■ THE HEAT IS OVER, and your seat is not durable: " + s.reason(), bad
 	case world.OutcomeAborted:

@@ -143,7 +143,9 @@ func freeMemoryMiB() (int, bool) {
 func printTrial(a *app, r trial.Report, whole bool) {
 	for _, p := range r.Players {
 		mark, want := "ok  ", p.Want
-		if p.Want != arena.Durable {
+		switch p.Want {
+		case arena.Durable, arena.Standing, arena.Eliminated:
+		default:
 			want = "loses at " + p.Want
 		}
 		if !p.Held {

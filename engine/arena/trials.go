@@ -16,11 +16,26 @@ type Trial struct {
 	// Result is Durable, or the milestone that the player must lose at: it gets
 	// everything that this depends on, if only until a reboot shows that it does not
 	// last, and never it, nor what depends on it.
+	//
+	// In a conquest it is Standing or Eliminated.
 	Result string `json:"result"`
+	// Territory is the one that it plays in a conquest, whose seats differ.
+	Territory string `json:"territory,omitempty" default:""`
+	// Refusal stands in the reason why it loses.
+	Refusal string `json:"refusal,omitempty" default:""`
 }
 
 // Durable is the result of a right player.
 const Durable = "durable"
+
+// Results of a conquest's players: the right ones' territories stand at the end.
+const (
+	Standing   = "standing"
+	Eliminated = "eliminated"
+)
+
+// Right says whether it must not lose.
+func (t Trial) Right() bool { return t.Result == Durable || t.Result == Standing }
 
 // Cheat is a scripted player that claims a milestone without having reached it.
 type Cheat struct {
@@ -53,7 +68,7 @@ func (p *Package) ReferenceCheck(milestone string) string {
 // set. Territories and agents are called as the players, whose names differ.
 func (p *Package) Cast(players []Trial, reference bool) (*Package, error) {
 	if p.Manifest.Build == nil {
-		return nil, fmt.Errorf("%s: only a build race's players can be tried", p.File)
+		return p.castConquest(players)
 	}
 	m, c := *p.Manifest, *p
 	build := *m.Build
@@ -88,6 +103,28 @@ func (p *Package) Cast(players []Trial, reference bool) (*Package, error) {
 	return &c, nil
 }
 
+// castConquest seats a player in each territory of a conquest, whose terms stay as they
+// are.
+func (p *Package) castConquest(players []Trial) (*Package, error) {
+	m, c := *p.Manifest, *p
+	m.Agents, m.Players = nil, nil
+	for _, t := range p.Manifest.Territories {
+		i := slices.IndexFunc(players, func(x Trial) bool { return x.Territory == t.ID })
+		if i < 0 {
+			return nil, fmt.Errorf("%s: nobody plays territory %s", p.File, t.ID)
+		}
+		script := path.Clean(players[i].Script)
+		if _, err := fs.Stat(p.FS, script); err != nil {
+			return nil, fmt.Errorf("%s: player %s: the package has no file %s", p.File, players[i].Name, players[i].Script)
+		}
+		own, _ := p.Manifest.AgentOf(t.ID)
+		m.Agents = append(m.Agents, Agent{ID: players[i].Name, Territory: t.ID, Adapter: AdapterScript, Model: "scripted",
+			ReasoningEffort: "default", Budget: own.Budget, Script: &script})
+	}
+	c.Manifest = &m
+	return &c, nil
+}
+
 // trials checks the players and cheats of the manifest.
 func (c *checker) trials() {
 	names := map[string]bool{}
@@ -96,10 +133,19 @@ func (c *checker) trials() {
 		at := fmt.Sprintf("players[%d]", i)
 		c.id(at+".name", t.Name, names)
 		c.failIf(!local(t.Script), at+".script", "%s must be a file inside the package", quote(t.Script))
+		if c.m.Build == nil {
+			_, ok := c.m.Territory(t.Territory)
+			c.failIf(!ok, at+".territory", "no territory is called %s: in a conquest a player has its own", quote(t.Territory))
+			c.failIf(t.Result != Standing && t.Result != Eliminated, at+".result", "%s is neither \"standing\" nor \"eliminated\"", quote(t.Result))
+			c.failIf(t.Result == Eliminated && blank(t.Refusal), at+".refusal", notBlank+": it says what it is eliminated for")
+			continue
+		}
+		c.failIf(t.Territory != "", at+".territory", "is for a conquest: in a build race every seat has the same task")
 		_, ok := c.m.Milestone(t.Result)
 		c.failIf(t.Result != Durable && !ok, at+".result", "%s is neither \"durable\" nor a milestone to lose at", quote(t.Result))
 	}
 	c.failIf(len(c.m.Cheats) > maxItems, "cheats", "must be at most %d", maxItems)
+	c.failIf(len(c.m.Cheats) > 0 && c.m.Build == nil, "cheats", "are for a build race: a conquest has no milestone to claim")
 	for i, t := range c.m.Cheats {
 		at := fmt.Sprintf("cheats[%d]", i)
 		c.id(at+".name", t.Name, names)

@@ -133,7 +133,7 @@ func (e *Explanation) endingOf(w *world.World, s *world.Seat) Ending {
 			return HarnessFault
 		}
 		return GaveUp
-	case s.DurableAtMS == nil:
+	case s.DurableAtMS == nil && !s.Conquest():
 		say("%s came to its end, and %s is not durable", a.ID, s.ID)
 		return NotDurable
 	}

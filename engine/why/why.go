@@ -85,6 +85,7 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 			e.about(a.Milestone).add(a.EndMS, a.End, Attack, a.Record, "%s did not withstand: %s: %s%s", a.Milestone, a.Attack, a.Detail, undone(a))
 		}
 	}
+	e.steps(s)
 	for _, r := range s.Revocations.All() {
 		e.about(r.Milestone).add(r.MS, r.Index, Revoked, r.Record, "%s was revoked, %s: %s", r.Milestone, text.Count(r.Points, "point"), r.Reason)
 	}
@@ -181,6 +182,9 @@ func headline(w *world.World, m *arena.Manifest, s *world.Seat, o world.Outcome)
 	if m != nil {
 		points = fmt.Sprintf("%d of %s", s.Points, text.Count(m.Points(), "point"))
 	}
+	if s.Conquest() {
+		return headlineOfConquest(w, s, o)
+	}
 	switch o {
 	case world.OutcomeWon:
 		if s.DurableAtMS == nil {
@@ -199,8 +203,6 @@ func headline(w *world.World, m *arena.Manifest, s *world.Seat, o world.Outcome)
 		return fmt.Sprintf("%s could not go on, with %s: %s, charged to %s.", s.ID, points, brief(s.Unavailable.Detail), s.Unavailable.Source)
 	case world.OutcomeVoided:
 		return fmt.Sprintf("The heat was voided by %s, so it counts for nobody: %s; %s had %s.", w.Voided.Author, w.Voided.Reason, s.ID, points)
-	case world.OutcomeEliminated:
-		return fmt.Sprintf("%s was eliminated.", s.ID)
 	case world.OutcomeAborted:
 		reason := ""
 		if w.FinishReason != nil {

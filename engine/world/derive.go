@@ -38,9 +38,7 @@ func Standings(w *World) []Standing {
 	var durable, rest []*Seat
 	conquest := false
 	for _, s := range w.seats {
-		if s.CompetitorState == "" && (s.LastHealth != nil || s.State != "provisioning") {
-			conquest = true
-		}
+		conquest = conquest || s.Conquest()
 		if s.Durable != nil && s.CompetitorState == "durable" {
 			durable = append(durable, s)
 		} else {
@@ -80,21 +78,6 @@ func byPoints(a, b *Seat) int {
 		return 0
 	}
 	return cmp.Or(cmp.Compare(out(a), out(b)), cmp.Compare(b.Points, a.Points), cmp.Compare(b.Passed(), a.Passed()))
-}
-
-func bySurvival(a, b *Seat) int {
-	gone := func(s *Seat) int {
-		if s.State == "eliminated" {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(
-		cmp.Compare(gone(a), gone(b)),
-		cmp.Compare(b.UptimeTicks, a.UptimeTicks),
-		cmp.Compare(b.Resources, a.Resources),
-		cmp.Compare(a.DegradedMS, b.DegradedMS),
-	)
 }
 
 // appendRanked gives each run of equal seats one rank.
@@ -292,6 +275,7 @@ const (
 	OutcomeIncomplete  Outcome = "incomplete"  // nobody became durable in time
 	OutcomeUnavailable Outcome = "unavailable" // the seat could not go on
 	OutcomeEliminated  Outcome = "eliminated"
+	OutcomeStanding    Outcome = "standing" // a conquest's territory stood at the end, and did not win
 	OutcomeAborted     Outcome = "aborted"
 	OutcomeVoided      Outcome = "voided" // a referee ruled that the heat counts for nobody
 )
@@ -316,6 +300,8 @@ func OutcomeOf(w *World, territory string) Outcome {
 		return OutcomeUnavailable
 	case w.MatchState == Aborted:
 		return OutcomeAborted
+	case s.Conquest():
+		return OutcomeStanding
 	}
 	for _, other := range w.seats {
 		if other.Durable != nil {

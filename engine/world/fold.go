@@ -59,6 +59,7 @@ func Apply(w *World, e event.Event) {
 	case event.TerritoryStateChanged:
 		if s := w.seat(b.Territory); s != nil {
 			s.changeState(b.To, e.ElapsedMS)
+			s.Steps.push(Step{e.ElapsedMS, i, b.To, clip(b.Reason, maxDetail)})
 		}
 	case event.HealthObserved:
 		if s := w.seat(b.Territory); s != nil {
@@ -296,21 +297,6 @@ func (w *World) durable(e event.Event, b event.DurableDeploymentCompleted) {
 		s.Durable.At = *b.DurableAt
 	}
 	s.AttackMS, s.FaultMS = b.AttackMS, b.FaultMS
-}
-
-func (s *Seat) changeState(to string, ms uint64) {
-	if s.State == "degraded" || s.State == "recovering" {
-		s.DegradedMS += ms - min(ms, s.StateSinceMS)
-	}
-	switch {
-	case to == "healthy" && (s.State == "recovering" || s.State == "degraded"):
-		s.UptimeTicks++ // the tick whose probe ended the recovery counts
-	case to == "degraded" && s.State == "healthy":
-		s.UptimeTicks -= min(1, s.UptimeTicks)
-	}
-	if to != s.State {
-		s.State, s.StateSinceMS = to, ms
-	}
 }
 
 func (w *World) endAgent(e event.Event, id string, success *bool, source, state, note string) {

@@ -188,7 +188,7 @@ func TestEveryKind(t *testing.T) {
 		"health_observed": {
 			events(event.TerritoryStateChanged{Territory: "one", To: "healthy"}, event.HealthObserved{Territory: "one", Healthy: true, Status: ptr(uint16(200))}, event.HealthObserved{Territory: "one", LatencyMS: 3, Detail: "refused"}),
 			map[string]string{t1 + "last_health": `{"detail":"refused","healthy":false,"latency_ms":3,"status":null}`},
-			func(w *World) any { return w.Seat("one").UptimeTicks == 1 },
+			func(w *World) any { return w.Seat("one").UptimeTicks == 2 }, // the state counts, as long as it lasts
 		},
 		"territory_state_changed": {
 			events(event.TerritoryStateChanged{Territory: "one", To: "healthy"}, 10, event.TerritoryStateChanged{Territory: "one", To: "degraded"}, 15,

@@ -156,18 +156,11 @@ type Seat struct {
 	UptimeTicks  uint64 // conquest: ticks at which it was observed and healthy (recordings reference, section 4.7)
 	DegradedMS   uint64 // conquest: time in degraded and recovering, up to the last change
 	StateSinceMS uint64
+	Steps        List[Step] // conquest: from state to state
 
 	running   []int // unfinished actions, by index in Actions
 	attacking []int
 	attached  int
-}
-
-// Health is a conquest's last probe.
-type Health struct {
-	Healthy   bool    `json:"healthy"`
-	Status    *uint16 `json:"status"`
-	LatencyMS uint64  `json:"latency_ms"`
-	Detail    string  `json:"detail"`
 }
 
 // Instant is a moment known to lie in (NotBefore, At]. Where nothing says when it
@@ -469,7 +462,7 @@ func (s *Seat) copyTo(c *Seat) {
 	c.Milestones = slices.Clone(s.Milestones)
 	c.Actions, c.Attacks, c.Spans = s.Actions.clone(), s.Attacks.clone(), s.Spans.clone()
 	c.Revocations, c.Faults, c.Touches, c.Limits = s.Revocations.clone(), s.Faults.clone(), s.Touches.clone(), s.Limits.clone()
-	c.CanarySpans = s.CanarySpans.clone()
+	c.CanarySpans, c.Steps = s.CanarySpans.clone(), s.Steps.clone()
 	c.running, c.attacking = slices.Clone(s.running), slices.Clone(s.attacking)
 }
 

@@ -229,13 +229,13 @@ func (l *linter) rest() {
 	}
 	right, wrong := 0, 0
 	for _, t := range m.Players {
-		if t.Result == arena.Durable {
+		if t.Right() {
 			right++
 		} else {
 			wrong++
 		}
 	}
-	if m.Build != nil && (right == 0 || wrong < 3) {
+	if (m.Build != nil || len(m.Players) > 0) && (right == 0 || wrong < 3) {
 		l.add("", 0, true, "names %d right and %d wrong players under [[players]]: an arena is tried with one right and three wrong ones", right, wrong)
 	}
 	slices.SortStableFunc(l.problems, func(a, b arena.Problem) int {

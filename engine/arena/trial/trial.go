@@ -96,7 +96,7 @@ type Refusal struct {
 func Check(p *arena.Package) error {
 	right, wrong := 0, 0
 	for _, t := range p.Manifest.Players {
-		if t.Result == arena.Durable {
+		if t.Right() {
 			right++
 		} else {
 			wrong++
@@ -104,6 +104,14 @@ func Check(p *arena.Package) error {
 	}
 	if right == 0 || wrong == 0 {
 		return fmt.Errorf("%s: the package names %d right and %d wrong players: it takes one of each, e.g. [[players]] name = \"right\", script = \"players/right.sh\", result = \"durable\"", p.File, right, wrong)
+	}
+	if p.Manifest.Build != nil {
+		return nil
+	}
+	for _, t := range p.Manifest.Territories {
+		if !slices.ContainsFunc(p.Manifest.Players, func(x arena.Trial) bool { return x.Right() && x.Territory == t.ID }) {
+			return fmt.Errorf("%s: the package names no right player of territory %s under [[players]]", p.File, t.ID)
+		}
 	}
 	return nil
 }
@@ -136,7 +144,11 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	report.Held = true
-	for _, group := range groups(all, cfg.Seats) {
+	heats := groups(all, cfg.Seats)
+	if p.Manifest.Build == nil {
+		heats = fields(p.Manifest, all)
+	}
+	for _, group := range heats {
 		h, w, m, err := run(ctx, cfg, &report, next(cfg, &report, ""), group, false)
 		if err != nil {
 			report.Held = false
@@ -176,7 +188,7 @@ func cast(p *arena.Package, cfg Config) ([]seated, error) {
 			return nil, err
 		}
 		for _, t := range p.Manifest.Players {
-			all = append(all, seated{Trial: t})
+			all = append(all, seated{Trial: t, refusal: t.Refusal})
 		}
 	}
 	if len(cfg.Only) == 0 {
