@@ -221,10 +221,20 @@ func TestRules(t *testing.T) {
 			}
 		}, []string{"territories: must be at most 240"}},
 		{"players", func(m *Manifest) {
-			m.Players = []Trial{{"right", "players/right.sh", Durable}, {"right", "../right.sh", "host-reboot"}, {"c", "c.sh", "nope"}}
+			m.Players = []Trial{{Name: "right", Script: "players/right.sh", Result: Durable}, {Name: "right", Script: "../right.sh", Result: "host-reboot"}, {Name: "c", Script: "c.sh", Result: "nope", Territory: "failover-one"}}
 			m.Cheats = []Cheat{{"c", "cheats/c.sh", "replayed", "nope", " "}, {"d", "/c.sh", "replayed", "host-reboot", "x"}}
-		}, []string{"players[1].name: \"right\" is there already", "players[1].script: ", "players[2].result: \"nope\" is neither",
+		}, []string{"players[1].name: \"right\" is there already", "players[1].script: ", "players[2].territory: ", "players[2].result: \"nope\" is neither",
 			"cheats[0].name: \"c\" is there already", "cheats[0].milestone: no milestone", "cheats[0].refusal: must not be blank", "cheats[1].script: "}},
+		{"a conquest's players and links", func(m *Manifest) {
+			m.Arena.Mode, m.Build, m.Visualization, m.Cheats = Conquest, nil, nil, nil
+			m.Players = []Trial{{Name: "a", Script: "a.sh", Result: Standing, Territory: "failover-one"}, {Name: "b", Script: "b.sh", Result: Durable, Territory: "nope"},
+				{Name: "c", Script: "c.sh", Result: Eliminated, Territory: "failover-two"}}
+			m.Network.Links = []SeatLink{{"lan", []string{"failover-one", "failover-one"}}, {"lan", []string{"nope"}}}
+		}, []string{"network.links[0].territories: names", "network.links[1].name: ", "network.links[1].territories: needs two", "network.links[1].territories: no territory",
+			"players[1].territory: ", "players[1].result: ", "players[2].refusal: "}},
+		{"a link in a build race", func(m *Manifest) {
+			m.Network.Links = []SeatLink{{"lan", []string{"failover-one", "failover-two"}}}
+		}, []string{"network.links: are for a conquest"}},
 		{"all are collected, in order", func(m *Manifest) {
 			m.SchemaVersion, m.Arena.ID, m.Network.AllowPublicInternet, m.Rules.TickMS = 0, "!", true, 0
 			m.Build.Milestones[0].Points, m.Build.CompletionMilestone = 0, "nope"

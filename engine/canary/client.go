@@ -187,9 +187,25 @@ const (
 // which a loss takes first, and measures. It gives up when ctx ends, or when nothing was
 // answered for the time of patience; what it has not read by then is unread.
 func (c *Client) ReadBack(ctx context.Context, patience time.Duration) Measure {
+	return c.readBack(ctx, patience, &c.log)
+}
+
+// Look measures while Run runs: it reads back what has been written up to now, as ReadBack
+// does. Down tells that the last write was not acknowledged.
+func (c *Client) Look(ctx context.Context, patience time.Duration) (m Measure, down bool) {
+	c.busy.Lock() // between two writes
+	log := Log{Writes: slices.Clone(c.log.Writes), Reads: slices.Clone(c.log.Reads)}
+	c.busy.Unlock()
+	if n := len(log.Writes); n > 0 {
+		down = log.Writes[n-1].Outcome != Acknowledged
+	}
+	return c.readBack(ctx, patience, &log), down
+}
+
+func (c *Client) readBack(ctx context.Context, patience time.Duration, log *Log) Measure {
 	end := uint64(0)
 	var order, rest []uint64
-	for _, w := range slices.Backward(c.log.Writes) {
+	for _, w := range slices.Backward(log.Writes) {
 		end = max(end, w.DoneMS)
 		switch w.Outcome {
 		case Acknowledged:
@@ -204,7 +220,7 @@ func (c *Client) ReadBack(ctx context.Context, patience time.Duration) Measure {
 	for _, n := range again {
 		found[n] = second[n] // None unless it was seen twice
 	}
-	return c.log.Measure(end, found)
+	return log.Measure(end, found)
 }
 
 // sweep reads the records of those writes, in their order, each until it is answered.

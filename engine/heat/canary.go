@@ -9,6 +9,7 @@ import (
 
 	"refbox/engine/canary"
 	"refbox/engine/event"
+	"refbox/engine/probe"
 )
 
 const (
@@ -54,9 +55,17 @@ func (h *Heat) newCanaries() (*canaries, error) {
 			cfg.Known = &known
 		}
 		s.canary = canary.New(cfg)
+		s.probe.Measures(s.canaryNow)
 		cs.seats = append(cs.seats, s)
 	}
 	return cs, nil
+}
+
+// canaryNow is what the seat's client has measured up to now.
+func (s *seat) canaryNow(ctx context.Context) (probe.Canary, error) {
+	m, down := s.canary.Look(ctx, canaryPatience)
+	return probe.Canary{Writes: m.Writes, Acknowledged: m.Acknowledged, Failed: m.Failed, Indeterminate: m.Indeterminate,
+		Lost: m.Lost, Unread: m.Unread, Outages: uint64(len(m.Outages)), OutageMS: m.OutageMS, LongestMS: m.LongestMS, Down: down}, ctx.Err()
 }
 
 // start lets them write until ctx ends, or stop.

@@ -222,18 +222,23 @@ func (s *Seat) outsideError(m vm.Machine, err error) error {
 // answers at once.
 const portWait = 500 * time.Millisecond
 
-// Port looks at a port from outside: "open", "closed" or "silent".
-func (a *Attempt) Port(ctx context.Context, machine string, port int) (string, error) {
+// Port looks at a port from outside: "open", "closed" or "silent". PostgreSQL speaks
+// only when it is spoken to in its own words.
+func (a *Attempt) Port(ctx context.Context, machine string, port int, postgres bool) (string, error) {
 	i, err := a.Seat.machine(machine)
 	if err != nil {
 		return "", err
 	}
 	m := a.Seat.c.Machines[i]
 	state := ""
-	r := Record{Call: "port", Outside: true, Forgeable: portForgeable, Request: map[string]any{"port": port}}
+	request, words := map[string]any{"port": port}, anyWords
+	if postgres {
+		request["postgres"], words = true, postgresWords
+	}
+	r := Record{Call: "port", Outside: true, Forgeable: portForgeable, Request: request}
 	err = a.call(ctx, r, m, func(ctx context.Context) (map[string]any, error) {
 		if p := a.Seat.replay; p != nil {
-			r, err := p.take("port", m.Name(), map[string]any{"port": port})
+			r, err := p.take("port", m.Name(), request)
 			state = said(r, "state")
 			return map[string]any{"state": state}, err
 		}
@@ -241,7 +246,7 @@ func (a *Attempt) Port(ctx context.Context, machine string, port int) (string, e
 		if err != nil {
 			return nil, failure(Broken, "port: port %d of %s is not forwarded: %v", port, m.Name(), err)
 		}
-		if state, err = lookAtPort(ctx, addr, a.Seat.slow(portWait)); err != nil {
+		if state, err = lookAtPort(ctx, addr, words, a.Seat.slow(portWait)); err != nil {
 			if err = a.Seat.outsideError(m, err); errors.Is(err, vm.ErrTransport) && isOff(ctx, m) {
 				state, err = "closed", nil
 			}
@@ -251,9 +256,16 @@ func (a *Attempt) Port(ctx context.Context, machine string, port int) (string, e
 	return state, err
 }
 
+// What is said to a port: whatever listens is likely to answer; or PostgreSQL's request
+// for an encrypted connection, which it answers with one byte (its manual, 55.2).
+const (
+	anyWords      = "HEAD / HTTP/1.0\r\n\r\n"
+	postgresWords = "\x00\x00\x00\x08\x04\xd2\x16\x2f"
+)
+
 // lookAtPort asks for something, since a forward accepts for every port: only
 // what comes back tells the guest's own answer.
-func lookAtPort(ctx context.Context, addr string, wait time.Duration) (string, error) {
+func lookAtPort(ctx context.Context, addr, words string, wait time.Duration) (string, error) {
 	c, err := vm.Dial(ctx, addr)
 	if errors.Is(err, syscall.ECONNRESET) {
 		return "closed", nil // accepted, and reset before we had looked
@@ -265,7 +277,7 @@ func lookAtPort(ctx context.Context, addr string, wait time.Duration) (string, e
 	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	c.SetDeadline(time.Now().Add(wait))
-	if _, err := io.WriteString(c, "HEAD / HTTP/1.0\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c, words); err != nil {
 		return "closed", nil
 	}
 	var b [1]byte

@@ -48,9 +48,13 @@
 //	     gives what came of it up to now: watch.go
 //	seat.set_clock(ahead, machine=None)
 //	     sets the guest's clock ahead of the host's by so many seconds
-//	seat.port(n, machine=None)
+//	seat.canary()
+//	     what the referee's client has measured up to now, its acknowledged writes
+//	     read back: canary.go
+//	seat.port(n, machine=None, postgres=False)
 //	     from outside: "open" (something answers), "closed" (reset or refused),
-//	     "silent" (neither within half a second, as behind a firewall that drops)
+//	     "silent" (neither within half a second, as behind a firewall that drops).
+//	     postgres: PostgreSQL answers nothing else than its own protocol
 //	seat.power(machine=None)              "on", "paused", "off": from outside
 //	seat.console_contains(text)           in the serial console's last 256 KiB
 //	seat.machine(name)                    a machine: name, guest, http, port, power

@@ -38,7 +38,11 @@ type Seat struct {
 	replay   *Replay // answers in the machines' place; nil with machines
 	closed   sync.Once
 	watching watching
+	canary   func(context.Context) (Canary, error) // nil where the arena has none
 }
+
+// Measures gives the seat what seat.canary() asks; before any attempt.
+func (s *Seat) Measures(canary func(context.Context) (Canary, error)) { s.canary = canary }
 
 // NewSeat starts to remember the consoles of the seat's machines.
 func NewSeat(c Config) (*Seat, error) {
@@ -402,7 +406,7 @@ func (s *Seat) watch(ctx context.Context, done <-chan struct{}, m vm.Machine, po
 		select {
 		case <-tick.C:
 			looks++
-			if state, _ := lookAtPort(ctx, addr, s.slow(portWait)); state == "open" {
+			if state, _ := lookAtPort(ctx, addr, anyWords, s.slow(portWait)); state == "open" {
 				open++
 			}
 			continue

@@ -97,7 +97,7 @@ func seatValue(a *Attempt) starlark.Value {
 	for k, v := range more {
 		d[k] = v
 	}
-	for k, v := range methods(map[string]method{"watch": watchMethod}) {
+	for k, v := range methods(map[string]method{"watch": watchMethod, "canary": canaryMethod}) {
 		d[k] = v
 	}
 	return object("seat", d)
@@ -160,11 +160,12 @@ func outsideOf(machine string) starlark.StringDict {
 		},
 		"port": func(r *running, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
 			var port int
+			var postgres bool
 			on := machine
-			if err := starlark.UnpackArgs("port", args, kw, "n", &port, "machine??", &on); err != nil {
+			if err := starlark.UnpackArgs("port", args, kw, "n", &port, "machine??", &on, "postgres?", &postgres); err != nil {
 				return nil, err
 			}
-			state, err := r.a.Port(r.ctx, on, port)
+			state, err := r.a.Port(r.ctx, on, port, postgres)
 			return starlark.String(state), err
 		},
 		"power": func(r *running, args starlark.Tuple, kw []starlark.Tuple) (starlark.Value, error) {
