@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"refbox/engine/arena"
@@ -69,6 +70,30 @@ func TestCanary(t *testing.T) {
 	})
 	if len(samples) != 3 || samples["failover-two"] > 5 {
 		t.Errorf("samples: %v", samples)
+	}
+}
+
+// A verifier reads what the client has measured up to then: a loss is the seat's.
+func TestCanaryDecides(t *testing.T) {
+	p := withCanary(pkg(t, after(time.Second, right), idle, forgetful))
+	over := p.FS.(overlay).over
+	over["verify/old-primary-fenced.star"] = &fstest.MapFile{Data: []byte(`
+def verify(seat):
+    c = seat.canary()
+    require(c.lost == 0, "%d of %d acknowledged writes are lost" % (c.lost, c.acknowledged), final = True)
+    require(c.acknowledged > 20 and not c.down and c.unread == 0, "not yet")
+    return {"acknowledged": c.acknowledged, "outage_ms": c.outage_ms}
+`)}
+	res := race(t, driver(), p)
+	passed := of(t, res.rec, func(b event.MilestonePassed) bool { return b.Milestone == "old-primary-fenced" })
+	if len(passed) != 1 || passed[0].Territory != "failover-one" || !strings.Contains(string(passed[0].Evidence), "outage_ms") {
+		t.Fatalf("passed: %+v", passed)
+	}
+	refused := of(t, res.rec, func(b event.MilestoneFailed) bool {
+		return b.Territory == "failover-three" && strings.Contains(b.Detail, "acknowledged writes are lost")
+	})
+	if len(refused) != 1 || refused[0].Source != "player" || refused[0].Retryable {
+		t.Errorf("refused: %+v", refused)
 	}
 }
 

@@ -53,7 +53,11 @@ func TestReplay(t *testing.T) {
 		"listening": {verify: `require(seat.guest.listening(80) and not seat.guest.listening(81), "no")`, records: []Record{rec(t, 1, `{"call":"guest.listeners","response":{"ports":[22,80]}}`), rec(t, 2, `{"call":"guest.listeners","response":{"ports":[22,80]}}`)}, pass: true},
 		"listeners": {verify: `seat.guest.listeners()`, records: []Record{rec(t, 1, `{"call":"guest.listeners","response":{"ports":[22]}}`)}, want: "only the ports", lacks: true},
 		"a port":    {verify: `require(seat.port(9) == "silent" and seat.power() == "on" and seat.console_contains("x"), "no")`, records: []Record{rec(t, 1, `{"call":"port","request":{"port":9},"response":{"state":"silent"}}`), rec(t, 2, `{"call":"power","response":{"power":"on"}}`), rec(t, 3, `{"call":"console","request":{"contains":"x"},"response":{"found":true}}`)}, pass: true},
-		"a unit":    {verify: `require(seat.guest.unit("x").pid == 7 and seat.guest.unit("x").active == "active", "no")`, records: []Record{rec(t, 1, `{"call":"guest.unit","request":{"unit":"x"},"response":{"pid":7,"active":"active"}}`), rec(t, 1, `{"call":"guest.unit","request":{"unit":"x"},"response":{"pid":7,"active":"active"}}`)}, pass: true},
+		"PostgreSQL's port": {verify: `require(seat.port(9, postgres = True) == "open" and seat.port(9) == "closed", "no")`, records: []Record{
+			rec(t, 1, `{"call":"port","request":{"port":9},"response":{"state":"closed"}}`), rec(t, 2, `{"call":"port","request":{"port":9,"postgres":true},"response":{"state":"open"}}`)}, pass: true},
+		"the canary": {verify: `c = seat.canary(); require(c.lost == 2 and c.acknowledged == 9 and c.down and c.outage_ms == 700, "no")`, records: []Record{
+			rec(t, 1, `{"call":"canary","response":{"writes":12,"acknowledged":9,"failed":3,"indeterminate":0,"lost":2,"unread":0,"outages":1,"outage_ms":700,"longest_ms":700,"down":true}}`)}, pass: true},
+		"a unit": {verify: `require(seat.guest.unit("x").pid == 7 and seat.guest.unit("x").active == "active", "no")`, records: []Record{rec(t, 1, `{"call":"guest.unit","request":{"unit":"x"},"response":{"pid":7,"active":"active"}}`), rec(t, 1, `{"call":"guest.unit","request":{"unit":"x"},"response":{"pid":7,"active":"active"}}`)}, pass: true},
 		"eventually": {verify: `eventually(lambda: require(seat.http("GET", "/a").body == "3", "no"), timeout = 5)`,
 			records: []Record{get(1, "/a", "1"), get(100, "/a", "2"), get(200, "/a", "3")}, pass: true},
 		"eventually given up": {verify: `eventually(lambda: require(seat.http("GET", "/a").body == "3", "not three"), timeout = 5)`,
