@@ -74,7 +74,12 @@ func TestRules(t *testing.T) {
 		{"too few", func(m *Manifest) { m.Rules.MinimumTerritories = 4 }, []string{"territories: there are 3"}},
 		{"race without build", func(m *Manifest) { m.Build = nil; m.Visualization = nil }, []string{"build: is missing"}},
 		{"conquest with build", func(m *Manifest) { m.Arena.Mode = Conquest }, []string{"build: has no place"}},
-		{"conquest", func(m *Manifest) { m.Arena.Mode = Conquest; m.Build = nil; m.Visualization = nil; m.Procedure, m.Clock = nil, nil }, nil},
+		{"conquest", func(m *Manifest) {
+			m.Arena.Mode = Conquest
+			m.Build = nil
+			m.Visualization = nil
+			m.Procedure, m.Clock = nil, nil
+		}, nil},
 		{"conquest with a clock", func(m *Manifest) { m.Arena.Mode = Conquest; m.Build = nil; m.Visualization = nil }, []string{"clock: is of milestones"}},
 		{"no milestones", func(m *Manifest) { m.Build.Milestones = nil; m.Visualization = nil },
 			[]string{"build.milestones: must not be empty", "build.completion_milestone: no milestone", "!build.milestones: the points sum to 0"}},
