@@ -231,7 +231,7 @@ func TestRules(t *testing.T) {
 		}, []string{"players[1].name: \"right\" is there already", "players[1].script: ", "players[2].territory: ", "players[2].result: \"nope\" is neither",
 			"cheats[0].name: \"c\" is there already", "cheats[0].milestone: no milestone", "cheats[0].refusal: must not be blank", "cheats[1].script: "}},
 		{"a conquest's players and links", func(m *Manifest) {
-			m.Arena.Mode, m.Build, m.Visualization, m.Cheats, m.Clock = Conquest, nil, nil, nil, nil
+			m.Arena.Mode, m.Build, m.Visualization, m.Cheats, m.Clock, m.Procedure = Conquest, nil, nil, nil, nil, nil
 			m.Players = []Trial{{Name: "a", Script: "a.sh", Result: Standing, Territory: "failover-one"}, {Name: "b", Script: "b.sh", Result: Durable, Territory: "nope"},
 				{Name: "c", Script: "c.sh", Result: Eliminated, Territory: "failover-two"}}
 			m.Network.Links = []SeatLink{{"lan", []string{"failover-one", "failover-one"}}, {"lan", []string{"nope"}}}
