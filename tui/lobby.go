@@ -28,6 +28,8 @@ type Library struct {
 	Screens []Entry
 	// Shelves list recordings; they are read beside the screen.
 	Shelves []Shelf
+	// Desk is what the person may do to a heat that is opened; nil: only look.
+	Desk func(*recording.Recording) Desk
 }
 
 // Entry is a row of the lobby that opens a screen made elsewhere.
@@ -129,7 +131,10 @@ func (l *lobby) status(c canvas.Canvas) {
 			n++
 		}
 	}
-	s := fmt.Sprintf("%s, %s", view.Plural(len(l.lib.Arenas), "arena"), view.Plural(n, "recording"))
+	s := view.Plural(n, "recording")
+	if len(l.lib.Arenas) > 0 {
+		s = view.Plural(len(l.lib.Arenas), "arena") + ", " + s
+	}
 	if l.loading {
 		s += ", reading …"
 	}
@@ -205,6 +210,9 @@ func (l *lobby) draw(c canvas.Canvas) {
 		list, detail = c.Bounds().CutLeft(w * 3 / 5)
 	}
 	title := "arenas and recordings"
+	if len(l.lib.Arenas) == 0 {
+		title = "recordings"
+	}
 	if l.filter != "" {
 		title = "filter: " + l.filter
 	}
@@ -389,11 +397,19 @@ func (l *lobby) open(m *model, it item) tea.Cmd {
 			if err != nil {
 				return nil
 			}
-			return m.push(&overview{heat: openHeat(m.ctx, rec, Desk{}, m.cfg.Clock())})
+			var desk Desk
+			if l.lib.Desk != nil {
+				desk = l.lib.Desk(rec)
+			}
+			return m.push(&overview{heat: openHeat(m.ctx, rec, desk, m.cfg.Clock())})
 		}}
 	})
 }
 
 func (l *lobby) hints() []keymap.Action {
-	return []keymap.Action{keymap.Open, keymap.Sit, keymap.Down, keymap.Up, keymap.Find, keymap.Theme, keymap.Help, keymap.Leave}
+	hints := []keymap.Action{keymap.Open, keymap.Sit, keymap.Down, keymap.Up, keymap.Find, keymap.Theme, keymap.Help, keymap.Leave}
+	if len(l.lib.Arenas) == 0 {
+		hints = slices.DeleteFunc(hints, func(a keymap.Action) bool { return a == keymap.Sit })
+	}
+	return hints
 }

@@ -31,6 +31,9 @@ type Config struct {
 	Keys   keymap.Map
 	Output canvas.Output
 	Clock  func() time.Time // nil for time.Now
+	// Sizes are the columns and rows of a terminal that is not this process's, each
+	// time that they change; nil: they are the output's own.
+	Sizes <-chan [2]int
 	// Log takes the stack of an internal fault; nil discards it.
 	Log io.Writer
 	// Transcript makes the screen that steps through what a seat's agent did; an
@@ -220,7 +223,26 @@ func (m *model) Init() tea.Cmd {
 		load = l.load()
 	}
 	end := safe(func() tea.Msg { <-m.ctx.Done(); return endMsg{} })
-	return tea.Batch(tea.SetWindowTitle("refbox"), load, end, m.begin(), m.watch(), m.tick(), m.later())
+	return tea.Batch(tea.SetWindowTitle("refbox"), load, end, m.begin(), m.watch(), m.tick(), m.later(), resized(m.ctx, m.cfg.Sizes))
+}
+
+// resized passes sizes on as they come.
+func resized(ctx context.Context, sizes <-chan [2]int) tea.Cmd {
+	if sizes == nil {
+		return nil
+	}
+	return safe(func() tea.Msg {
+		select {
+		case s, ok := <-sizes:
+			if !ok {
+				return nil
+			}
+			size := func() tea.Msg { return tea.WindowSizeMsg{Width: s[0], Height: s[1]} }
+			return tea.BatchMsg{size, resized(ctx, sizes)}
+		case <-ctx.Done():
+			return nil
+		}
+	})
 }
 
 // top is the screen that is shown.

@@ -52,6 +52,12 @@ func library(ctx context.Context) (tui.Library, error) {
 	lib.Screens = append(seasonEntries(ctx, filepath.Join(filepath.Dir(dir), "seasons")), registerEntries(filepath.Join(filepath.Dir(dir), "registers"))...)
 	lib.Screens = append(lib.Screens, ledgerEntries(filepath.Join(filepath.Dir(dir), "ledgers"))...)
 	lib.Shelves = []tui.Shelf{folderShelf(dir), embeddedShelf{}}
+	lib.Desk = func(rec *recording.Recording) tui.Desk {
+		if !rec.Live() {
+			return tui.Desk{}
+		}
+		return tui.Desk{Desk: distant(deskSocket(rec.Path())), Author: author()}
+	}
 	return lib, nil
 }
 
