@@ -25,7 +25,7 @@ type source func(args []string) []string
 func arguments() map[string][]source {
 	return map[string][]source{
 		"run": {arenas}, "play": {arenas}, "series run": {arenas}, "arena validate": {arenas}, "arena test": {arenas},
-		"watch": {heats}, "replay": {heats}, "verify": {heats}, "review": {heats}, "export": {heats}, "analyze": {heats}, "step": {heats},
+		"watch": {heats}, "replay": {heats}, "serve": {heats}, "verify": {heats}, "review": {heats}, "export": {heats}, "analyze": {heats}, "step": {heats},
 		"ledger add": {heats},
 		"why":        {heats, seats},
 		"runbook":    {heats, seats},
