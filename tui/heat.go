@@ -65,6 +65,8 @@ type heat struct {
 	words    string // that were searched for last
 	stopFind func()
 	restarts int // of the log, when world was folded
+
+	after []string // what is to be said of it since it has ended
 }
 
 type layoutKey struct {

@@ -52,6 +52,12 @@ func (o *overview) draw(c canvas.Canvas) {
 		row, top = top.CutBottom(1)
 		o.drawRemark(c.Sub(row), all)
 	}
+	if h >= 16 && len(o.after) > 0 {
+		var low canvas.Rect
+		rows := o.afterRows(top.W, max(2, h/5))
+		low, top = top.CutBottom(len(rows))
+		drawAfter(c.Sub(low), rows)
+	}
 	if !o.drawAttached(c, top) {
 		o.drawSeats(c, top)
 	}

@@ -85,6 +85,8 @@ type Choice struct {
 	// person takes a seat of it.
 	Run string
 	Sit bool
+	// Race is the heat that a register's screen asks for; nil for none.
+	Race *view.Race
 	// EndHeat: the person who left wants the live heat ended, not left to run.
 	EndHeat bool
 	// Interrupted: Ctrl-C was pressed twice.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,12 +42,15 @@ func parseBinding(a *app, s string) (*binding, error) {
 // bind reads what a heat is bound to, before anything is started for it; nil for
 // nothing.
 func bind(a *app, pkg *arena.Package, o runOptions) (*binding, error) {
-	if o.drill == "" {
-		return nil, nil
-	}
-	b, err := parseBinding(a, o.drill)
-	if err != nil {
-		return nil, err
+	b := o.bound
+	if b == nil {
+		if o.drill == "" {
+			return nil, nil
+		}
+		var err error
+		if b, err = parseBinding(a, o.drill); err != nil {
+			return nil, err
+		}
 	}
 	return b, b.ready(pkg.Manifest)
 }
@@ -139,6 +141,36 @@ func (k *kept) summary() []string {
 	case len(k.Changes.Closed)+len(k.Changes.Opened)+len(k.Changes.Turned) == 0:
 		out = append(out, "closes no finding, opens none")
 	}
+	return append(out, k.findings()...)
+}
+
+// brief tells an offer in a few lines, for a screen.
+func (k *kept) brief() []string {
+	what := "drill of"
+	if !k.Drill() {
+		what = "rehearsal for"
+	}
+	first := fmt.Sprintf("%s %s: %s", what, k.Store, k.Kind)
+	for _, s := range k.Measure.Seats {
+		if s.Outcome != drill.Censored {
+			first += fmt.Sprintf("; %s %s", s.Territory, s.Words())
+		}
+	}
+	out := []string{first}
+	for _, v := range k.Verdicts {
+		out = append(out, v.Territory+": "+v.String())
+	}
+	switch {
+	case k.Nothing != "":
+		return append(out, "nothing to keep: "+k.Nothing)
+	case !k.Drill():
+		out = append(out, "closes nothing, since "+strings.Join(k.Because, "; "))
+	}
+	return append(append(out, k.findings()...), "keep it: "+k.command())
+}
+
+// findings are those that the offer closes, opens and turns.
+func (k *kept) findings() (out []string) {
 	for i := range k.Changes.Closed {
 		out = append(out, "closes "+brief(&k.Changes.Closed[i]))
 	}
@@ -407,5 +439,3 @@ func arenasFor(file string) (out []drill.Arena, trouble []string) {
 	}
 	return out, trouble
 }
-
-var errNoRegister = errors.New("this is the example: refbox register init FILE makes a register of your own, whose drills are kept")

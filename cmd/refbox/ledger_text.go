@@ -270,10 +270,7 @@ func offerNotice(ctx context.Context, a *app, dir string, bound *binding, ended 
 		out = append(out, "no drill: "+text.Line(err.Error()))
 	}
 	for _, k := range drills {
-		out = append(out, k.summary()...)
-		if k.Diff != "" {
-			out = append(out, "keep it: "+k.command())
-		}
+		out = append(out, k.brief()...)
 	}
 	if s := offered(ctx, rec); s != "" {
 		out = append(out, fmt.Sprintf("%s; keep it: refbox ledger add %s", s, text.Line(dir)))

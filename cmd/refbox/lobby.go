@@ -25,6 +25,17 @@ func lobby(ctx context.Context, a *app) error {
 			return err
 		}
 		c, err := tui.Lobby(ctx, screenConfig(a), lib, a.in, a.out)
+		if err == nil && c.Race != nil {
+			f := &registerFlags{a: a}
+			set, err := f.settings()
+			if err != nil {
+				return err
+			}
+			if c, err = f.screen(ctx, c.Race.Register, set, runOptions{machines: "qemu"}, c.Race); err != nil || c.Interrupted {
+				return leaveScreen(c, err)
+			}
+			continue
+		}
 		if err != nil || c.Run == "" {
 			return leaveScreen(c, err)
 		}

@@ -1,15 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"refbox/assets"
+	"refbox/engine/arena"
+	"refbox/engine/drill"
 	"refbox/engine/register"
 	"refbox/engine/text"
 	"refbox/tui"
@@ -19,12 +21,17 @@ import (
 
 func registerShow(a *app) *cobra.Command {
 	f := &registerFlags{a: a}
+	var o runOptions
 	c := &cobra.Command{
 		Use:   "show [FILE]",
-		Short: "Show a register: matrix, cells, recovery points, runbooks, findings; x explains, W asks what if",
+		Short: "Show a register: matrix, cells, recovery points, runbooks, findings; x explains, W asks what if, d drills",
 		Long: `Show opens the register's screen, and follows the file while it is edited. Where
 there is no terminal the matrix and the findings are printed. Without a file an
-example is shown.`,
+example is shown.
+
+d proposes the heat that would close a finding, in an arena of the folder arenas beside
+the register, of the data folder, or a bundled one; enter races it, and comes back with
+what it is to the store.`,
 		Example: "  refbox register show register.toml\n  refbox register show",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -41,16 +48,88 @@ example is shown.`,
 			if f.asJSON || !canShow(a) {
 				return f.failed(f.print(src))
 			}
-			s, err := registers.New(src)
-			if err != nil {
-				return err
+			file := ""
+			if len(args) == 1 {
+				file = args[0]
 			}
-			c, err := tui.Show(cmd.Context(), screenConfig(a), s, a.in, a.out)
-			return leaveScreen(c, err)
+			return leaveScreen(f.screen(cmd.Context(), file, set, o, nil))
 		},
 	}
 	f.add(c)
+	machineFlags(c, &o)
 	return c
+}
+
+// screen shows a register until it is left, each time that a heat is asked for after
+// that heat. With race the heat comes first.
+func (f *registerFlags) screen(ctx context.Context, file string, set register.Settings, o runOptions, race *view.Race) (tui.Choice, error) {
+	var args []string
+	if file != "" {
+		args = []string{file}
+	}
+	for {
+		src := f.source(args, set)
+		src.Drills = f.drills(file, o)
+		if race != nil {
+			r, err := f.race(ctx, o, *race)
+			if err != nil {
+				return tui.Choice{}, err
+			}
+			src.Drills.Result = r
+		}
+		s, err := registers.New(src)
+		if err != nil {
+			return tui.Choice{}, err
+		}
+		c, err := tui.Show(ctx, screenConfig(f.a), s, f.a.in, f.a.out)
+		if err != nil || c.Race == nil {
+			return c, err
+		}
+		race = c.Race
+	}
+}
+
+// drills are what the screen of a register needs to propose heats.
+func (f *registerFlags) drills(file string, o runOptions) *registers.Drills {
+	machines := "real machines"
+	if o.machines == "sim" {
+		machines = "simulated machines"
+	}
+	return &registers.Drills{File: file, Machines: machines, Arenas: func() ([]drill.Arena, []string) { return arenasFor(file) }}
+}
+
+// race runs the heat that a register's screen asked for, and says what came of it. The
+// error is one that ends the program.
+func (f *registerFlags) race(ctx context.Context, o runOptions, r view.Race) (*registers.Result, error) {
+	out := &registers.Result{Store: r.Store, Scenario: r.Scenario}
+	pkg, err := arena.Load(r.Arena)
+	if err == nil {
+		o.output, err = outputDir(runOptions{}, pkg.Manifest.Arena.ID)
+	}
+	b := &binding{flags: &registerFlags{a: f.a, estate: f.estate, on: f.on, profile: f.profile}, file: r.Register, store: r.Store}
+	if err == nil {
+		o.bound = b
+		err = runHeat(ctx, f.a, r.Arena, o)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	var told exitError
+	if err != nil && !(errors.As(err, &told) && told.err == nil) {
+		out.Lines = append(out.Lines, "no heat: "+text.Line(err.Error()))
+		return out, nil
+	}
+	m, err := measured(ctx, o.output)
+	var k *kept
+	if err == nil {
+		k, err = b.offer(m)
+	}
+	if err != nil {
+		out.Lines = append(out.Lines, "no drill: "+text.Line(err.Error()))
+		return out, nil
+	}
+	out.Lines, out.Diff, out.Keep = append(k.summary(), "recorded in "+text.Line(o.output)), k.Diff, k.edit.Write
+	return out, nil
 }
 
 // source is the register that is named, or the example.
@@ -130,7 +209,13 @@ func registerEntries(dir string) []tui.Entry {
 			if err != nil {
 				return nil, err
 			}
-			s, err := registers.New(f.source(args, set))
+			src := f.source(args, set)
+			file := ""
+			if len(args) == 1 {
+				file = args[0]
+			}
+			src.Drills = f.drills(file, runOptions{machines: "qemu"})
+			s, err := registers.New(src)
 			if err != nil { // a nil *Screen is no nil Screen
 				return nil, err
 			}
@@ -138,12 +223,8 @@ func registerEntries(dir string) []tui.Entry {
 		}}
 	}
 	var out []tui.Entry
-	files, _ := os.ReadDir(dir) // nobody keeps one there yet
-	for _, file := range files {
-		switch strings.ToLower(filepath.Ext(file.Name())) {
-		case ".toml", ".yaml", ".yml", ".json":
-			out = append(out, entry(file.Name(), "a register of yours", filepath.Join(dir, file.Name())))
-		}
+	for _, file := range registersIn(dir) {
+		out = append(out, entry(filepath.Base(file), "a register of yours", file))
 	}
 	return append(out, entry("example", "what a register shows, of a fictional estate"))
 }

@@ -35,9 +35,10 @@ type runOptions struct {
 	cold     bool
 	machines string
 	fleet    string
-	play     bool   // a person takes a seat
-	seat     string // which; "" for the first
-	drill    string // REGISTER:STORE; "" for none
+	play     bool     // a person takes a seat
+	seat     string   // which; "" for the first
+	drill    string   // REGISTER:STORE; "" for none
+	bound    *binding // in its place
 }
 
 func newRun(a *app) *cobra.Command {

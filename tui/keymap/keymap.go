@@ -69,6 +69,7 @@ const (
 	Posture    Action = "posture"
 	Severity   Action = "severity"
 	OfStore    Action = "of-store"
+	Drill      Action = "drill"
 	Copy       Action = "copy"
 	Mouse      Action = "mouse"
 	Theme      Action = "theme"
@@ -169,6 +170,7 @@ func defaults() []Binding {
 		{Posture, Estate, []string{"P"}, "posture", "the matrix today, or with what is planned"},
 		{Severity, Estate, []string{"V"}, "severity", "findings: gaps, accepted, notes, or all"},
 		{OfStore, Estate, []string{"s"}, "this store", "findings of the chosen store only"},
+		{Drill, Estate, []string{"d"}, "drill", "the heat that would turn what is chosen green, or why there is none; enter races it"},
 
 		{MutationNext, Steps, []string{"M"}, "mutation", "next mutation; n and N go on from there"},
 		{MutationBack, Steps, []string{"alt+M"}, "mutation", "previous mutation"},

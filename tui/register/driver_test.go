@@ -26,6 +26,7 @@ type driver struct {
 	keys   keymap.Map
 	said   string
 	copied string
+	race   *view.Race
 	ask    struct {
 		label string
 		typed func(string)
@@ -42,10 +43,19 @@ func (d *driver) Push(view.Screen) tea.Cmd {
 	return nil
 }
 func (d *driver) Pop() { d.t.Fatal("popped") }
-func (d *driver) Beside(func(context.Context) (func(view.Host) tea.Cmd, error)) tea.Cmd {
-	d.t.Fatal("beside")
+
+// Beside works at once.
+func (d *driver) Beside(work func(context.Context) (func(view.Host) tea.Cmd, error)) tea.Cmd {
+	then, err := work(context.Background())
+	if err != nil {
+		d.said = err.Error()
+	} else if then != nil {
+		return then(d)
+	}
 	return nil
 }
+
+func (d *driver) Race(r view.Race) tea.Cmd { d.race = &r; return nil }
 
 func (d *driver) Ask(label string, typed func(string), done func(view.Host, string) tea.Cmd) {
 	d.ask.label, d.ask.typed, d.ask.done = label, typed, done

@@ -108,14 +108,26 @@ func (s *Screen) shown(n int) []pane {
 	return list
 }
 
-// over is the slot that the explanation or the what-if takes: not that of the pane
-// with the focus, nor of what is explained; and a what-if leaves the findings,
+// asked is the pane that the explanation, or the drill, is about; false for neither.
+func (s *Screen) asked() (pane, bool) {
+	switch s.side {
+	case explain:
+		return s.explain.asked, true
+	case drills:
+		return s.drill.asked, true
+	}
+	return matrix, false
+}
+
+// over is the slot that the explanation, the drill or the what-if takes: not that of the
+// pane with the focus, nor of what is asked about; and a what-if leaves the findings,
 // which it changes, where they are if it can.
 func (s *Screen) over(list []pane) int {
 	best := 0
+	at, asked := s.asked()
 	for i, p := range list {
 		switch {
-		case p == s.focus, s.side == explain && p == s.explain.asked:
+		case p == s.focus, asked && p == at:
 		case p == findings && s.side == whatIf && list[best] != s.focus:
 		default:
 			best = i
@@ -215,6 +227,8 @@ func (s *Screen) drawPane(c canvas.Canvas, r canvas.Rect, p pane) {
 		s.explain.draw(c, r, focused, false, q.title(), "")
 	case whatIf:
 		s.whatIf.draw(c, r, s.r, s.f.assumed(), focused)
+	case drills:
+		s.drawDrill(c, r, k, focused)
 	}
 }
 
@@ -285,7 +299,7 @@ func (s *Screen) Click(h view.Host, x, y int) tea.Cmd {
 				break
 			}
 			if again && at == s.whatIf.at {
-				s.open(h)
+				return s.open(h)
 			}
 			s.whatIf.at = at
 		}

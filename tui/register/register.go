@@ -31,6 +31,8 @@ type Source struct {
 	Files []string
 	// Load reads the register anew. It is called beside the screen.
 	Load func() (*register.Explainer, error)
+	// Drills are what d needs; nil where no heat can be raced.
+	Drills *Drills
 }
 
 // Screen is the register's screen.
@@ -46,10 +48,11 @@ type Screen struct {
 	findings findingsPane
 	explain  textPane
 	whatIf   whatIfPane
+	drill    drillPane
 
 	focus pane
 	lower pane // the one of cell and store that is shown where there is no room for both
-	side  pane // explain or whatIf, over the lower pane that has not the focus; matrix: neither
+	side  pane // explain, whatIf or drills, over the lower pane that has not the focus; matrix: neither
 	zoom  bool
 
 	rects [paneCount]canvas.Rect // as last drawn, for the mouse
@@ -64,6 +67,7 @@ const (
 	findings
 	explain
 	whatIf
+	drills
 	paneCount
 )
 
@@ -77,7 +81,11 @@ func New(src Source) (*Screen, error) {
 	}
 	r := &reading{base: e, now: e}
 	r.index()
-	return &Screen{src: src, f: f, r: r, posture: register.CurrentPosture, lower: store}, nil
+	s := &Screen{src: src, f: f, r: r, posture: register.CurrentPosture, lower: store}
+	if src.Drills != nil && src.Drills.Result != nil {
+		s.showResult(src.Drills.Result)
+	}
+	return s, nil
 }
 
 var _ view.Clicker = (*Screen)(nil)
@@ -150,8 +158,8 @@ func (s *Screen) Back() bool {
 
 // under is the pane that gets the focus when the one over it closes.
 func (s *Screen) under() pane {
-	if s.side == explain && s.explain.asked != matrix {
-		return s.explain.asked
+	if at, ok := s.asked(); ok {
+		return at
 	}
 	return matrix
 }
@@ -160,15 +168,17 @@ func (s *Screen) under() pane {
 func (s *Screen) Hints() []keymap.Action {
 	switch s.focus {
 	case findings:
-		return []keymap.Action{keymap.Explain, keymap.Open, keymap.Severity, keymap.OfStore, keymap.Find, keymap.WhatIf, keymap.NextPane, keymap.ZoomIn, keymap.Posture, keymap.Leave}
+		return []keymap.Action{keymap.Explain, keymap.Drill, keymap.Open, keymap.Severity, keymap.OfStore, keymap.Find, keymap.WhatIf, keymap.NextPane, keymap.ZoomIn, keymap.Posture, keymap.Leave}
+	case drills:
+		return []keymap.Action{keymap.Open, keymap.Down, keymap.Up, keymap.Back, keymap.NextPane, keymap.ZoomIn, keymap.Posture, keymap.Leave}
 	case whatIf:
 		return []keymap.Action{keymap.Open, keymap.Find, keymap.Back, keymap.NextPane, keymap.Posture, keymap.Leave}
 	case explain, cell:
 		return []keymap.Action{keymap.Down, keymap.Up, keymap.Back, keymap.NextPane, keymap.ZoomIn, keymap.Posture, keymap.WhatIf, keymap.Leave}
 	case store:
-		return []keymap.Action{keymap.Explain, keymap.Down, keymap.Up, keymap.NextPane, keymap.ZoomIn, keymap.Posture, keymap.WhatIf, keymap.Copy, keymap.Leave}
+		return []keymap.Action{keymap.Explain, keymap.Drill, keymap.Down, keymap.Up, keymap.NextPane, keymap.ZoomIn, keymap.Posture, keymap.WhatIf, keymap.Copy, keymap.Leave}
 	}
-	return []keymap.Action{keymap.Posture, keymap.Explain, keymap.WhatIf, keymap.Open, keymap.NextPane, keymap.Find, keymap.ZoomIn, keymap.Copy, keymap.Leave}
+	return []keymap.Action{keymap.Posture, keymap.Explain, keymap.Drill, keymap.WhatIf, keymap.Open, keymap.NextPane, keymap.Find, keymap.ZoomIn, keymap.Copy, keymap.Leave}
 }
 
 // Key handles an action.
@@ -200,8 +210,10 @@ func (s *Screen) Key(h view.Host, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 		} else {
 			s.side, s.focus = whatIf, whatIf
 		}
+	case keymap.Drill:
+		return s.toggleDrill(h)
 	case keymap.Open, keymap.PlayPause:
-		s.open(h)
+		return s.open(h)
 	case keymap.Severity:
 		order := []register.Severity{"", register.Gap, register.IsAccepted, register.Note}
 		i := slices.Index(order, s.findings.filter.severity)
@@ -277,12 +289,16 @@ func (s *Screen) moved(h view.Host, a keymap.Action) bool {
 		s.cell.move(by)
 	case explain:
 		s.explain.move(by)
+	case drills:
+		s.drill.move(by)
 	}
 	return true
 }
 
-func (s *Screen) open(h view.Host) {
+func (s *Screen) open(h view.Host) tea.Cmd {
 	switch s.focus {
+	case drills:
+		return s.race(h)
 	case matrix:
 		s.focus, s.lower = store, store
 		if s.side != matrix {
@@ -291,7 +307,7 @@ func (s *Screen) open(h view.Host) {
 	case findings:
 		f := s.findings.chosen(s.r)
 		if f == nil || !s.matrix.goTo(s.r, f.StoreID, deref(f.ScenarioID)) {
-			return
+			return nil
 		}
 		h.Say("chosen in the matrix: " + text.Line(strings.TrimSpace(f.StoreID+" "+deref(f.ScenarioID))))
 	case whatIf:
@@ -300,6 +316,7 @@ func (s *Screen) open(h view.Host) {
 			s.f.assume(toggle(s.f.assumed(), list[s.whatIf.at]))
 		}
 	}
+	return nil
 }
 
 // find filters the pane with the focus: what is assumed, stores, or findings.
@@ -332,8 +349,8 @@ func (s *Screen) copied() string {
 		if f := s.findings.chosen(s.r); f != nil {
 			return text.Line(fmt.Sprintf("%s %s %s: %s", f.Severity, f.Code, f.StoreID, f.Detail))
 		}
-	case store, cell, explain:
-		p := map[pane]*textPane{store: &s.store, cell: &s.cell, explain: &s.explain}[s.focus]
+	case store, cell, explain, drills:
+		p := map[pane]*textPane{store: &s.store, cell: &s.cell, explain: &s.explain, drills: &s.drill.textPane}[s.focus]
 		if p.at < len(p.lines) {
 			return p.lines[p.at].plainText()
 		}

@@ -74,7 +74,7 @@ func (p *page) drills(r *reading, list []register.Drill) {
 			segs = append(segs, seg{fmt.Sprintf(", %s old", view.Plural(age, "day")), dim})
 		}
 		if d.MeasuredMinutes != nil {
-			segs = append(segs, seg{", took " + register.Span(d.MeasuredMinutes), plain})
+			segs = append(segs, seg{", took " + tookText(d.MeasuredMinutes, d.MeasuredMs), plain})
 		}
 		p.row(segs...)
 		if d.RestoredTo != "" {
@@ -82,6 +82,35 @@ func (p *page) drills(r *reading, list []register.Drill) {
 		}
 		if d.Note != "" {
 			p.say("", 2, dim, "%s", d.Note)
+		}
+	}
+}
+
+// tookText is a measured time, exact where that is kept.
+func tookText(minutes *float64, ms *int64) string {
+	if ms != nil {
+		return fmt.Sprintf("%.1f min (%d ms)", *minutes, *ms)
+	}
+	return register.Span(minutes)
+}
+
+// rehearsals stand apart from drills: they close nothing.
+func (p *page) rehearsals(s *register.Store) {
+	if len(s.Rehearsals) == 0 {
+		return
+	}
+	p.ask = nil
+	p.heading("rehearsals, which close nothing")
+	for i := range s.Rehearsals {
+		x := &s.Rehearsals[i]
+		m := drillSign(x.Outcome)
+		segs := []seg{{"◇ ", dim}, {fmt.Sprintf("%c %-8s", m.Shape, m.Word), m.Style}, {string(x.Date) + ", " + string(x.Procedure), plain}}
+		if x.MeasuredMinutes != nil {
+			segs = append(segs, seg{", took " + tookText(x.MeasuredMinutes, x.MeasuredMs), plain})
+		}
+		p.row(segs...)
+		if x.Note != "" {
+			p.say("", 2, dim, "%s", x.Note)
 		}
 	}
 }

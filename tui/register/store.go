@@ -52,6 +52,7 @@ func storeLines(r *reading, store, width int) []line {
 	g.writersOf(r, s)
 	g.promotion(r, s)
 	g.restore(r, s)
+	g.rehearsals(s)
 	g.otherPlans(r, s)
 	g.migrations(r, s)
 	return g.lines
@@ -71,9 +72,13 @@ func (p *page) points(r *reading, s *register.Store) {
 	p.ask = []register.Code{"design-not-adopted"}
 	p.heading("recovery points")
 	const label = 13
-	w := max(9, min(14, (p.width-label)/4))
+	columns, head := 4, ""
+	if len(s.Rehearsals) > 0 { // they prove nothing, so they stand apart
+		columns, head = 5, "rehearsed"
+	}
+	w := max(13-columns, min(14, (p.width-label)/columns))
 	cell := func(s string) string { return text.Pad(text.Truncate(s, w-1, text.Ellipsis), w) }
-	p.row(seg{strings.Repeat(" ", label), dim}, seg{cell("declared") + cell("design") + cell("today") + "measured", dim})
+	p.row(seg{strings.Repeat(" ", label), dim}, seg{cell("declared") + cell("design") + cell("today") + cell("measured") + head, dim})
 	o := s.Objectives
 	var was *register.Protection
 	if r.changes != nil {
@@ -184,6 +189,16 @@ func (p *page) points(r *reading, s *register.Store) {
 		}
 	}
 	put("time", []register.Code{"restore-exceeds-rto", "promotion-exceeds-rto"}, declared(rto), nothing, nothing, took, "")
+	if n := len(s.Rehearsals); n > 0 {
+		shown := none
+		if m := s.Rehearsals[n-1].MeasuredMinutes; m != nil {
+			shown = register.Span(m)
+		}
+		row := &p.lines[len(p.lines)-1]
+		last := &row.segs[len(row.segs)-1]
+		last.text = cell(last.text)
+		row.segs = append(row.segs, seg{shown, dim})
+	}
 	p.exposure(s)
 }
 

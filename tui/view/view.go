@@ -81,6 +81,21 @@ type Heats interface {
 	Heat(rec *recording.Recording) tea.Cmd
 }
 
+// Racer is a Host that can leave for a heat; the program's is one.
+type Racer interface {
+	// Race ends the program with the wish for a heat. Whoever started it races it, and
+	// shows the screen again with what came of it.
+	Race(r Race) tea.Cmd
+}
+
+// Race is a heat that somebody wants for a store of a register.
+type Race struct {
+	Arena    string // as refbox run takes it
+	Register string // the file
+	Store    string
+	Scenario string // that was chosen; "" for none
+}
+
 // Seat is the seat of a heat that a screen is opened over. The recording stays
 // the heat's: the screen does not close it.
 type Seat struct {
