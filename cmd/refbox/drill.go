@@ -144,7 +144,7 @@ func (k *kept) summary() []string {
 	return append(out, k.findings()...)
 }
 
-// brief tells an offer in a few lines, for a screen.
+// brief tells an offer in a few short lines, for a screen.
 func (k *kept) brief() []string {
 	what := "drill of"
 	if !k.Drill() {
@@ -152,19 +152,26 @@ func (k *kept) brief() []string {
 	}
 	first := fmt.Sprintf("%s %s: %s", what, k.Store, k.Kind)
 	for _, s := range k.Measure.Seats {
-		if s.Outcome != drill.Censored {
-			first += fmt.Sprintf("; %s %s", s.Territory, s.Words())
+		if s.Outcome == drill.Censored {
+			continue
+		}
+		first += fmt.Sprintf("; %s %s", s.Territory, s.Words())
+		for _, v := range k.Verdicts {
+			if v.Territory == s.Territory {
+				first += ", " + v.Short()
+			}
 		}
 	}
 	out := []string{first}
-	for _, v := range k.Verdicts {
-		out = append(out, v.Territory+": "+v.String())
-	}
 	switch {
 	case k.Nothing != "":
 		return append(out, "nothing to keep: "+k.Nothing)
 	case !k.Drill():
-		out = append(out, "closes nothing, since "+strings.Join(k.Because, "; "))
+		why := "closes nothing, since " + k.Because[0]
+		if n := len(k.Because) - 1; n > 0 {
+			why += fmt.Sprintf(" (and %s)", count(n, "other reason"))
+		}
+		out = append(out, why)
 	}
 	return append(append(out, k.findings()...), "keep it: "+k.command())
 }

@@ -49,6 +49,18 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("%.1f min (%d ms) is %s %s, %s", v.Minutes, v.MS, holds, what, register.Span(&v.Limit))
 }
 
+// Short is the verdict without the time.
+func (v Verdict) Short() string {
+	holds := "within"
+	if !v.Holds {
+		holds = "OVER"
+	}
+	if v.Against == "promotion.minutes" {
+		return fmt.Sprintf("%s the %s declared", holds, register.Span(&v.Limit))
+	}
+	return fmt.Sprintf("%s its RTO of %s", holds, register.Span(&v.Limit))
+}
+
 // For says what a measured heat is to a store of a declared register. Without a store
 // the one that the arena names is meant. The error is for a register that has no such
 // store, and for an arena that names none.

@@ -48,6 +48,7 @@ type drillPane struct {
 	arenas   []drill.Arena
 	trouble  []string
 	result   *Result
+	shown    bool // the change was shown by enter: the next one makes it
 	busy     bool
 
 	answer drill.Proposal // made for:
@@ -82,7 +83,7 @@ func (s *Screen) toggleDrill(h view.Host) tea.Cmd {
 		h.Say("choose a cell, a finding, or a line of a runbook that a rule is about")
 		return nil
 	}
-	s.drill.asked, s.drill.question, s.drill.result = at, q, nil
+	s.drill.asked, s.drill.question, s.drill.result, s.drill.shown = at, q, nil, false
 	s.matrix.goTo(s.r, q.Store, q.Scenario)
 	s.side, s.focus = drills, drills
 	if s.drill.loaded || s.src.Drills == nil || s.src.Drills.Arenas == nil {
@@ -171,6 +172,12 @@ func (s *Screen) keep(h view.Host, r *Result) tea.Cmd {
 		return nil
 	case s.drill.busy:
 		return nil
+	case !s.drill.shown:
+		s.drill.shown = true
+		s.drill.at = 0
+		s.drill.jump(1)
+		h.Say("this is the change to " + text.Line(s.src.Name) + ": enter makes it, esc does not")
+		return nil
 	}
 	s.drill.busy = true
 	return h.Beside(func(context.Context) (func(view.Host) tea.Cmd, error) {
@@ -199,8 +206,10 @@ func (s *Screen) drawDrill(c canvas.Canvas, r canvas.Rect, k lineKey, focused bo
 		switch {
 		case x.Kept:
 			note = "added"
+		case s.drill.shown:
+			note = "enter makes the change"
 		case x.Diff != "":
-			note = "enter adds it"
+			note = "enter shows the change"
 		}
 		d.draw(c, r, focused, false, name, note)
 		return
@@ -238,11 +247,6 @@ func (s *Screen) proposalLines(p drill.Proposal, width int) []line {
 	default:
 		g.row(seg{"✓ a drill", canvas.Fg(canvas.Ok).With(canvas.Bold)}, seg{" of its " + string(p.Procedure), plain})
 	}
-	g.blank()
-	for _, says := range p.Says {
-		g.say("", 0, plain, "%s", says)
-		g.blank()
-	}
 	if len(p.Closes) > 0 && !p.Rehearses && p.Arena != "" {
 		g.say("closes", 9, plain, "%s", codeList(p.Closes))
 	}
@@ -254,6 +258,11 @@ func (s *Screen) proposalLines(p drill.Proposal, width int) []line {
 		if d != nil && strings.HasPrefix(d.Machines, "simulated") {
 			g.say("", 9, dim, "%s", "whatever comes of it is a rehearsal")
 		}
+	}
+	g.blank()
+	for _, says := range p.Says {
+		g.say("", 0, plain, "%s", says)
+		g.blank()
 	}
 	for _, why := range s.drill.trouble {
 		g.say("✗", 2, alarm, "%s", why)

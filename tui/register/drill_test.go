@@ -115,12 +115,17 @@ func TestDrillResult(t *testing.T) {
 	src.Drills.Result = &Result{Store: "member-mail", Lines: []string{"drill of member-mail: restore", "one by right: 0.7 min (38987 ms)", "closes restore-never-drilled", "opens restore-exceeds-rto: it is slow", "no drill, since its machines were not real ones"},
 		Diff: "--- mine.toml\n+++ mine.toml\n@@ -1,1 +1,2 @@\n a\n+b\x1b[31m\n", Keep: func() error { kept++; return nil }}
 	d := drive(t, src, 120, 34)
-	d.shows("the heat for member-mail", "enter adds it", "✓ closes restore-never-drilled", "✗ opens restore-exceeds-rto", "○ no drill, since", "the change, not made yet", "+b")
+	d.shows("the heat for member-mail", "enter shows the change", "✓ closes restore-never-drilled", "✗ opens restore-exceeds-rto", "○ no drill, since", "the change, not made yet", "+b")
 	if strings.Contains(d.text(), "\x1b") {
 		t.Error("an escape")
 	}
 	if d.s.storeID() != "member-mail" {
 		t.Error(d.s.storeID())
+	}
+	d.press("enter")
+	d.shows("the change, not made yet", "enter makes the change")
+	if kept != 0 || !strings.Contains(d.said, "enter makes it, esc does not") {
+		t.Errorf("made without being asked: %d %s", kept, d.said)
 	}
 	d.press("enter", "enter")
 	d.shows("the change, made")
@@ -130,7 +135,7 @@ func TestDrillResult(t *testing.T) {
 	src.Drills.Result.Kept = false
 	src.Drills.Result.Keep = func() error { return errors.New("it has changed") }
 	d = drive(t, src, 80, 24)
-	d.press("enter")
+	d.press("enter", "enter")
 	if !strings.Contains(d.said, "it has changed") {
 		t.Error(d.said)
 	}
