@@ -169,7 +169,7 @@ func (k *kept) brief() []string {
 	case !k.Drill():
 		why := "closes nothing, since " + k.Because[0]
 		if n := len(k.Because) - 1; n > 0 {
-			why += fmt.Sprintf(" (and %s)", count(n, "other reason"))
+			why += fmt.Sprintf(" (and %s)", text.Count(n, "other reason"))
 		}
 		out = append(out, why)
 	}
