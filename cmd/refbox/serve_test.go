@@ -181,7 +181,7 @@ func TestServe(t *testing.T) {
 	}
 	p.signal(syscall.SIGINT, 20*time.Second)
 	one.sess.Wait() //nolint:errcheck // it was ended
-	p.says(0) // it was to go on until it is told to end
+	p.says(0)       // it was to go on until it is told to end
 	b.nothingLeft()
 }
 
