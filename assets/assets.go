@@ -18,6 +18,18 @@ var ledgerModel []byte
 //go:embed ledger/policy.toml
 var ledgerPolicy []byte
 
+//go:embed themes
+var themes embed.FS
+
+// Theme is a bundled theme, TOML; nil for a name that none has.
+func Theme(name string) []byte {
+	data, err := themes.ReadFile("themes/" + name + ".toml")
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
 // LedgerModel is the example of a failure model, JSON, and LedgerPolicy what counts as
 // evidence unless a ledger says otherwise, TOML; the caller leaves them as they are.
 func LedgerModel() []byte  { return ledgerModel }

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"slices"
-	"strings"
 
 	"refbox/engine/text"
 	"refbox/engine/world"
@@ -89,14 +88,7 @@ func (s *helpScreen) drawGroup(c canvas.Canvas, g keymap.Group) int {
 		if b.Group != g {
 			continue
 		}
-		names := make([]string, len(b.Keys))
-		for i, k := range b.Keys {
-			names[i] = keymap.Name(k)
-		}
-		if b.Action == keymap.Seat {
-			names = []string{"1–9"}
-		}
-		c.PutFit(2, y, 17, strings.Join(names, " "), canvas.Fg(canvas.Key).With(canvas.Bold))
+		c.PutFit(2, y, 17, s.keys.Names(b), canvas.Fg(canvas.Key).With(canvas.Bold))
 		for _, l := range text.Wrap(b.Long, max(8, w-20)) {
 			c.Put(20, y, l, canvas.Fg(canvas.Text))
 			y++

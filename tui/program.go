@@ -30,6 +30,8 @@ import (
 type Config struct {
 	Keys   keymap.Map
 	Output canvas.Output
+	Themes []canvas.Theme   // what the theme key goes through; nil for the bundled ones
+	Mouse  bool             // on from the start
 	Clock  func() time.Time // nil for time.Now
 	// Sizes are the columns and rows of a terminal that is not this process's, each
 	// time that they change; nil: they are the output's own.
@@ -200,14 +202,18 @@ func run(ctx context.Context, cfg Config, first screen, in io.Reader, out io.Wri
 			}
 		}
 	}()
-	p := tea.NewProgram(m,
+	options := []tea.ProgramOption{
 		// Not WithContext: the library's way out on a context closes its input
 		// under the goroutine that reads it. The model quits on ctx by itself.
 		tea.WithAltScreen(), tea.WithInput(in), tea.WithOutput(m.out),
 		// Panics of commands come as messages; the ones of Update and View are
 		// caught below. The library would print them as they are.
 		tea.WithFPS(frameRate), tea.WithoutSignalHandler(), tea.WithoutCatchPanics(),
-	)
+	}
+	if m.mouse = cfg.Mouse; m.mouse {
+		options = append(options, tea.WithMouseCellMotion())
+	}
+	p := tea.NewProgram(m, options...)
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.Join(fault(r, cfg.Log), p.ReleaseTerminal())
@@ -457,7 +463,8 @@ func (m *model) onKey(k tea.KeyMsg) tea.Cmd {
 	case keymap.Mouse:
 		m.mouse = !m.mouse
 		if m.mouse {
-			m.say("mouse on: m turns it off, so that the terminal selects text again")
+			key, _ := m.cfg.Keys.Hint(keymap.Mouse)
+			m.say("mouse on: " + key + " turns it off, so that the terminal selects text again")
 			return tea.EnableMouseCellMotion
 		}
 		m.say("mouse off")
@@ -495,11 +502,12 @@ func (m *model) leave() tea.Cmd {
 }
 
 func (m *model) nextTheme() {
-	if m.cfg.Output.Theme.Name() == canvas.Dark().Name() {
-		m.cfg.Output.Theme = canvas.Light()
-	} else {
-		m.cfg.Output.Theme = canvas.Dark()
+	themes := m.cfg.Themes
+	if len(themes) == 0 {
+		themes = canvas.Bundled()
 	}
+	at := slices.IndexFunc(themes, func(t canvas.Theme) bool { return t.Name() == m.cfg.Output.Theme.Name() })
+	m.cfg.Output.Theme = themes[(at+1)%len(themes)]
 	m.say("theme: " + m.cfg.Output.Theme.Name())
 }
 

@@ -31,7 +31,7 @@ func replayAgainst(ctx context.Context, a *app, dir, other string, lines, asJSON
 	}
 	defer against.Close()
 	if !lines && !asJSON && canShow(a) {
-		return leaveScreen(tui.Race(ctx, screenConfig(a), rec, against, a.in, a.out))
+		return sumUp(ctx, a, dir)(tui.Race(ctx, screenConfig(a), rec, against, a.in, a.out))
 	}
 	defer rec.Close()
 	if err := rec.Load(ctx); err != nil {

@@ -75,7 +75,7 @@ func testArena(ctx context.Context, a *app, name string, o runOptions, only []st
 	if err != nil {
 		return err
 	}
-	progress := newProgress(a.err)
+	progress := newProgress(a)
 	var said sync.Map // by territory: its last step, so that each is told once
 	report, err := trial.Run(ctx, trial.Config{Package: pkg, Driver: drv, Dir: dir, Runtime: runtime, Disks: disks, Version: version,
 		Seats: seatsHere(pkg, drv), Only: only, Cheats: cheats, Cold: o.cold,

@@ -66,7 +66,7 @@ func mend(ctx context.Context, a *app, yes bool, packages []string) error {
 	if err != nil {
 		return err
 	}
-	p := newProgress(a.err)
+	p := newProgress(a)
 	defer p.done()
 	if _, err := image.Ensure(ctx, cache, nil, p.report); err != nil || len(packages) == 0 {
 		return err

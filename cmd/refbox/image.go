@@ -35,7 +35,7 @@ the one that has the Debian packages that it names (guest.packages).`,
 			if err != nil {
 				return err
 			}
-			p := newProgress(a.err)
+			p := newProgress(a)
 			img, err := image.Ensure(cmd.Context(), cache, packages, p.report)
 			p.done()
 			if err != nil {

@@ -124,6 +124,10 @@ func listEverything(ctx context.Context, a *app) error {
 			fmt.Fprintf(a.out, "%-40s  %-10s  %-20s  %s\n", r.Path, r.State, r.Winner, r.Badge)
 		}
 	}
+	if a.settings.Reader {
+		fmt.Fprintln(a.err, "refbox run ARENA and refbox replay RECORDING tell a heat in lines; refbox --help says what else there is.")
+		return nil
+	}
 	fmt.Fprintln(a.err, "The lobby needs a terminal; refbox --help says what works without one.")
 	return nil
 }

@@ -16,12 +16,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"refbox/engine/text"
+	"refbox/tui/settings"
 )
 
-// app is what every command gets: where it reads and writes, and nothing else.
+// app is what every command gets: where it reads and writes, and how the user likes it.
 type app struct {
 	in       *os.File
 	out, err io.Writer
+	settings settings.Settings // what the user likes
 }
 
 func main() { os.Exit(run(os.Args[1:])) }
@@ -63,13 +65,16 @@ Without a command it opens the lobby.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return lobby(cmd.Context(), a) },
+		// Every command but those that help to mend it needs the configuration sound.
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w\ntry: %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(
 		newRun(a), newPlay(a), newWatch(a), newReplay(a), newWhy(a), newDesk(a), newVerify(a), newReview(a), newRunbook(a), newServe(a),
-		newLs(a), newStep(a), newAnalyze(a), newExport(a), newDoctor(a), newImage(a), newArena(a), newRegister(a), newLedger(a), newSeason(a), newSeries(a), newBenchmark(a), newFleet(a), newMan(a), newVersion(a),
+		newLs(a), newStep(a), newAnalyze(a), newExport(a), newDoctor(a), newImage(a), newArena(a), newRegister(a), newLedger(a),
+		newSeason(a), newSeries(a), newBenchmark(a), newFleet(a), newConfig(a), newMan(a), newVersion(a),
 	)
 	complete(root)
 	return root

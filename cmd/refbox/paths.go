@@ -28,6 +28,18 @@ func recordingsDir() (string, error) {
 	return filepath.Join(base, "refbox", "recordings"), nil
 }
 
+// configFile is the user's configuration.
+func configFile() (string, error) {
+	if f := os.Getenv("REFBOX_CONFIG"); f != "" {
+		return f, nil
+	}
+	base, err := os.UserConfigDir()
+	if err != nil {
+		return "", environmentError(fmt.Errorf("no folder for the configuration: %w; set XDG_CONFIG_HOME or HOME", err))
+	}
+	return filepath.Join(base, "refbox", "config.toml"), nil
+}
+
 // logFile takes warnings and errors that have no place on the screen or in a
 // recording; "" when there is no folder for it.
 func logFile() string {

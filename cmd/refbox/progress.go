@@ -31,8 +31,8 @@ type progress struct {
 	ticking sync.WaitGroup
 }
 
-func newProgress(out io.Writer) *progress {
-	return &progress{out: out, live: isTerminal(out) && os.Getenv("TERM") != "dumb"}
+func newProgress(a *app) *progress {
+	return &progress{out: a.err, live: isTerminal(a.err) && os.Getenv("TERM") != "dumb" && !a.settings.Reader}
 }
 
 // isTerminal reports whether w is a terminal.

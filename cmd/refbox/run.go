@@ -115,7 +115,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	}
 	screen := !o.headless && canShow(a)
 	if len(persons) > 0 && !screen {
-		return usageError("a person plays %s: that takes the screen, and here is none; run it in a terminal, without --headless", strings.Join(persons, " and "))
+		return usageError("a person plays %s: that takes the screen, and here is none; run it in a terminal, without --headless and without screen_reader", strings.Join(persons, " and "))
 	}
 	pkg = cfg.Package
 	bound, err := bind(a, pkg, o)
@@ -140,7 +140,7 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	progress := newProgress(a.err)
+	progress := newProgress(a)
 	ours := make(chan struct{}) // the folder is
 	mine := sync.OnceFunc(func() { close(ours) })
 	cfg.Driver, cfg.Dir, cfg.Runtime, cfg.Disks = drv, dir, runtime, disks

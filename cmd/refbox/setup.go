@@ -71,7 +71,7 @@ func installTools(ctx context.Context, a *app, yes bool) error {
 			return fmt.Errorf("%w: %s; run: %s", vm.ErrMissing, toolNames(missing), remedy)
 		}
 	}
-	p := newProgress(a.err)
+	p := newProgress(a)
 	p.report("reading the package lists", -1)
 	if err := apt(ctx, aptCommand("update")); err != nil {
 		p.done()
@@ -152,7 +152,7 @@ func driver(ctx context.Context, a *app, yes bool, packages []string) (vm.Driver
 	if err := installTools(ctx, a, yes); err != nil {
 		return nil, err
 	}
-	p := newProgress(a.err)
+	p := newProgress(a)
 	defer p.done()
 	if _, err := image.Ensure(ctx, cache, packages, p.report); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/muesli/termenv"
 	"golang.org/x/term"
+	"mvdan.cc/sh/v3/syntax"
 
 	"refbox/engine/event"
 	"refbox/engine/playback"
@@ -20,21 +21,21 @@ import (
 	"refbox/engine/world"
 	"refbox/tui"
 	"refbox/tui/canvas"
-	"refbox/tui/keymap"
 	"refbox/tui/plain"
 	"refbox/tui/step"
 )
 
-// canShow says whether the screen can be shown: a terminal on both sides that
-// understands cursor movement.
+// canShow says whether the screen can be shown, and is wanted: a terminal on both
+// sides that understands cursor movement, and nobody who needs lines.
 func canShow(a *app) bool {
-	return isTerminal(a.in) && isTerminal(a.out) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
+	return isTerminal(a.in) && isTerminal(a.out) && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != "" && !a.settings.Reader
 }
 
 // screenConfig reads the terminal's abilities from the environment; the
 // terminal itself is never asked, since an answer may come late or as text.
 func screenConfig(a *app) tui.Config {
-	out := canvas.Output{Theme: canvas.Dark(), Profile: canvas.ANSI256}
+	s := a.settings
+	out := canvas.Output{Theme: s.Theme, Profile: canvas.ANSI256, ASCII: s.ASCII}
 	switch f, ok := a.out.(*os.File); {
 	case os.Getenv("NO_COLOR") != "":
 		out.Profile = canvas.Mono
@@ -48,30 +49,7 @@ func screenConfig(a *app) tui.Config {
 			out.Profile = canvas.Mono
 		}
 	}
-	switch os.Getenv("REFBOX_THEME") {
-	case "light":
-		out.Theme = canvas.Light()
-	case "dark":
-	default:
-		// The convention of many terminals: "foreground;background", 0–6 and 8
-		// being dark.
-		if bg := os.Getenv("COLORFGBG"); strings.HasSuffix(bg, ";15") || strings.HasSuffix(bg, ";7") {
-			out.Theme = canvas.Light()
-		}
-	}
-	out.ASCII = os.Getenv("REFBOX_ASCII") != "" || !utf8Locale()
-	return tui.Config{Keys: keymap.Default(), Output: out, Log: &lazyLog{path: logFile()}, Transcript: step.OpenSeat}
-}
-
-// utf8Locale says whether the locale lets box lines and signs be shown. The
-// first variable that is set decides, as in setlocale.
-func utf8Locale() bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := strings.ToLower(os.Getenv(name)); v != "" {
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return true // a bare environment on a terminal of today
+	return tui.Config{Keys: s.Keys, Output: out, Themes: s.Themes, Mouse: s.Mouse, Log: &lazyLog{path: logFile()}, Transcript: step.OpenSeat}
 }
 
 // deskSocket is where a running heat's desk is reached: named after the folder,
@@ -162,7 +140,15 @@ func printSummary(a *app, rec *recording.Recording) {
 	}
 	path := text.Line(rec.Path())
 	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\nwhy       refbox why %s\n",
-		state, playback.Format(w.ElapsedMS), path, path, path)
+		state, playback.Format(w.ElapsedMS), path, quoted(path), quoted(path))
+}
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if q, err := syntax.Quote(path, syntax.LangPOSIX); err == nil {
+		return q
+	}
+	return path
 }
 
 // wrapped breaks a sentence at a terminal's edge, between words. A pipe gets it

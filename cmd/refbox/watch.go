@@ -57,7 +57,7 @@ func watch(ctx context.Context, a *app, dir string, lines bool) error {
 	if rec.Live() || !begun(rec) {
 		d.Desk = distant(deskSocket(dir))
 	}
-	return leaveScreen(tui.Watch(ctx, screenConfig(a), rec, d, a.in, a.out))
+	return sumUp(ctx, a, dir)(tui.Watch(ctx, screenConfig(a), rec, d, a.in, a.out))
 }
 
 // distant is the desk of a heat that another process runs. It is reached for
@@ -102,6 +102,23 @@ func (s distant) Sit(ctx context.Context, author, territory, machine string, siz
 		return nil, err
 	}
 	return d.Sit(ctx, author, territory, machine, size)
+}
+
+// sumUp says, after a heat's screen was left, what it showed: who won, why, where the
+// recording is, and how to see it again. It gives what leaveScreen gives.
+func sumUp(ctx context.Context, a *app, path string) func(tui.Choice, error) error {
+	return func(c tui.Choice, err error) error {
+		if err = leaveScreen(c, err); err != nil {
+			return err
+		}
+		rec, err := loadRecording(ctx, path)
+		if err != nil {
+			return err
+		}
+		defer rec.Close()
+		printSummary(a, rec)
+		return nil
+	}
 }
 
 // leaveScreen turns how a screen was left into an exit code.
@@ -151,7 +168,7 @@ ghost lane, and each milestone its split. Without a terminal, or with --headless
 				printSummary(a, rec)
 				return nil
 			}
-			return leaveScreen(tui.Watch(cmd.Context(), screenConfig(a), rec, tui.Desk{}, a.in, a.out))
+			return sumUp(cmd.Context(), a, args[0])(tui.Watch(cmd.Context(), screenConfig(a), rec, tui.Desk{}, a.in, a.out))
 		},
 	}
 	c.Flags().BoolVar(&lines, "headless", false, "print a line per event instead of the screen")

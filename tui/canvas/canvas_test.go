@@ -224,7 +224,11 @@ func contrast(a, b Color) float64 {
 }
 
 func TestContrast(t *testing.T) {
-	for _, theme := range []Theme{Dark(), Light()} {
+	for _, theme := range Bundled() {
+		least := 4.5
+		if theme.Name() == "high-contrast" {
+			least = 7 // what WCAG asks of it
+		}
 		for _, p := range []Profile{TrueColor, ANSI256} {
 			o := Output{Profile: p, Theme: theme}
 			rgb := func(c Color) Color {
@@ -252,12 +256,48 @@ func TestContrast(t *testing.T) {
 					against = []Color{rgb(Bar)}
 				}
 				for _, bg := range against {
-					if got := contrast(rgb(role), bg); got < 4.5 {
+					if got := contrast(rgb(role), bg); got < least {
 						t.Errorf("%s, profile %d: role %d has contrast %.2f", theme.Name(), p, role-kindRole, got)
 					}
 				}
 			}
 		}
+	}
+}
+
+func TestParseTheme(t *testing.T) {
+	own, err := ParseTheme("mine", []byte("# mine\n\n[colors]\nok = \"#0000ff\"\nbad = \"#ff0000 3\"\ntext = \"#101010 -\"\n"), Dark())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		p    Profile
+		role Color
+		want Color
+	}{
+		{TrueColor, Ok, RGB(0, 0, 255)}, {ANSI16, Ok, Palette(4)}, {ANSI16, Bad, Palette(3)}, {ANSI16, Text, Default}, {TrueColor, Warn, RGB(0xf0, 0xb9, 0x5b)},
+	} {
+		o := Output{Profile: tc.p, Theme: own}
+		if got := o.resolve(tc.role); got != tc.want {
+			t.Errorf("profile %d, role %x: %x, not %x", tc.p, tc.role, got, tc.want)
+		}
+	}
+	for file, fault := range map[string]string{
+		"[colors]\n\nok = \"green\"\n":                 "line 3: \"green\" is no colour",
+		"[colors]\nok = \"#00ff00 16\"\n":              "line 2: \"16\" is none of the sixteen",
+		"[colors]\n# x\nfine = \"#00ff00\"\n":          "line 3: no role is called \"fine\"",
+		"paint = true\nglow = 3\n":                     "line 2: the key \"glow\" is not known",
+		"paint = 3\n":                                  "line 1: ",
+		"[colors\n":                                    "line 2: ",
+		"[colors]\nok = [\"#00ff00\"]\n":               "line 2: ",
+		"[colors]\nok = \"#00ff00\"\nok = \"#00ff00\"": "line 3: ",
+	} {
+		if _, err := ParseTheme("mine", []byte(file), Dark()); err == nil || !strings.HasPrefix(err.Error(), fault) {
+			t.Errorf("%q: %v, want %s", file, err, fault)
+		}
+	}
+	if _, err := ParseTheme("mine", nil, Theme{}); err == nil {
+		t.Error("a theme without colours and without a base is read")
 	}
 }
 

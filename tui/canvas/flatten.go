@@ -19,12 +19,13 @@ type Output struct {
 	Profile Profile
 	Theme   Theme
 	ASCII   bool // printable ASCII only, for fonts, locales and readers that need it
-	Paint   bool // paint the theme's background instead of the terminal's own
+	Paint   bool // paint the theme's background instead of the terminal's own, also where the theme does not ask for it
 }
 
 // Flatten returns the window as text: its rows joined by "\n", without blanks of the
 // default style at their ends. One allocation, the string itself.
 func (c Canvas) Flatten(o Output) string {
+	o.Paint = o.Paint || o.Theme.paint
 	out := c.g.out[:0]
 	for y := range c.r.H {
 		if y > 0 {

@@ -7,6 +7,7 @@ const background = roleEnd
 // roles in the terminal's own colours.
 type Theme struct {
 	name  string
+	paint bool // its background is part of it
 	roles *[roleCount + 1]roleColor
 }
 
@@ -16,7 +17,7 @@ type roleColor struct {
 	ansi int8  // 0 to 15 for ANSI16, -1 for the terminal's own
 }
 
-// Name returns "dark" or "light".
+// Name is "dark", "light", "high-contrast", or that of a theme of one's own.
 func (t Theme) Name() string { return t.name }
 
 // resolve turns c into Default, a palette entry or RGB that the profile can show.
@@ -116,100 +117,6 @@ func distance(a, b Color) int {
 	dg := int(uint8(a>>8)) - int(uint8(b>>8))
 	db := int(uint8(a)) - int(uint8(b))
 	return 2*dr*dr + 4*dg*dg + 3*db*db
-}
-
-// Dark returns the theme for dark backgrounds.
-func Dark() Theme { return makeTheme("dark", darkColors) }
-
-// Light returns the theme for light backgrounds.
-func Light() Theme { return makeTheme("light", lightColors) }
-
-func makeTheme(name string, colors func() map[Color]themeColor) Theme {
-	t := Theme{name: name, roles: new([roleCount + 1]roleColor)}
-	for role, c := range colors() {
-		rgb := RGB(uint8(c.hex>>16), uint8(c.hex>>8), uint8(c.hex))
-		t.roles[role-kindRole] = roleColor{rgb: rgb, p: nearest256(rgb), ansi: c.ansi}
-	}
-	return t
-}
-
-type themeColor struct {
-	hex  uint32
-	ansi int8
-}
-
-func darkColors() map[Color]themeColor {
-	return map[Color]themeColor{
-		background:    {0x14181f, 0},
-		Text:          {0xd7dce4, -1},
-		Dim:           {0x8d97a8, 7},
-		Border:        {0x7a8597, 7},
-		Focus:         {0xffd479, 11},
-		Title:         {0xffffff, 15},
-		Ok:            {0x7fd88f, 10},
-		Bad:           {0xff7b7b, 9},
-		Warn:          {0xf0b95b, 11},
-		Accent:        {0x76b7ff, 12},
-		Selection:     {0x2c4a75, 4},
-		SelectionText: {0xffffff, 15},
-		Bar:           {0x242c38, 0},
-		BarText:       {0xd7dce4, 7},
-		Key:           {0xffd479, 11},
-		Client:        {0xc7cfdb, 7},
-		Proxy:         {0x76b7ff, 12},
-		Service:       {0x9fd8d8, 14},
-		Worker:        {0xd6b7ff, 13},
-		Queue:         {0xf0b95b, 11},
-		Database:      {0x8fd6a5, 10},
-		Storage:       {0xd9c08c, 3},
-		Host:          {0xb8c0cc, 7},
-		Traffic:       {0x76b7ff, 12},
-		QueueLink:     {0xf0b95b, 11},
-		Replication:   {0x8fd6a5, 10},
-		StorageLink:   {0xd9c08c, 3},
-		Lifecycle:     {0x8d97a8, 7},
-		Seat1:         {0x76b7ff, 12},
-		Seat2:         {0xf0b95b, 11},
-		Seat3:         {0xd6b7ff, 13},
-		Seat4:         {0x9fd8d8, 14},
-	}
-}
-
-func lightColors() map[Color]themeColor {
-	return map[Color]themeColor{
-		background:    {0xfafaf7, 15},
-		Text:          {0x1d2430, -1},
-		Dim:           {0x596273, 8},
-		Border:        {0x667080, 8},
-		Focus:         {0x8a4b00, 1},
-		Title:         {0x000000, 0},
-		Ok:            {0x1a6e2e, 2},
-		Bad:           {0xb3202a, 1},
-		Warn:          {0x8a5200, 3},
-		Accent:        {0x1556a8, 4},
-		Selection:     {0xcfe0fb, 7},
-		SelectionText: {0x0b1a30, 0},
-		Bar:           {0xe6e8ec, 7},
-		BarText:       {0x1d2430, 0},
-		Key:           {0x8a4b00, 4},
-		Client:        {0x3d4654, 0},
-		Proxy:         {0x1556a8, 4},
-		Service:       {0x0f6464, 6},
-		Worker:        {0x6a35a8, 5},
-		Queue:         {0x8a5200, 3},
-		Database:      {0x1a6e2e, 2},
-		Storage:       {0x6b5414, 3},
-		Host:          {0x4a5361, 0},
-		Traffic:       {0x1556a8, 4},
-		QueueLink:     {0x8a5200, 3},
-		Replication:   {0x1a6e2e, 2},
-		StorageLink:   {0x6b5414, 3},
-		Lifecycle:     {0x596273, 8},
-		Seat1:         {0x1556a8, 4},
-		Seat2:         {0x8a5200, 3},
-		Seat3:         {0x6a35a8, 5},
-		Seat4:         {0x0f6464, 6},
-	}
 }
 
 // RGB returns what a palette entry or a 24-bit colour looks like; false for the

@@ -7,6 +7,7 @@ package keymap
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -221,26 +222,54 @@ func Default() Map {
 	return m
 }
 
-// New is the default map with some actions' keys replaced. An unknown action,
-// an empty list, or a key that two actions share is an error that names it.
+// Error is what is wrong with an action's keys.
+type Error struct {
+	Action Action // whose keys were to be replaced
+	Text   string
+}
+
+func (f *Error) Error() string { return fmt.Sprintf("keys of %q: %s", f.Action, f.Text) }
+
+// New is the default map with some actions' keys replaced, named as Bubble Tea names
+// them or as Name shows them. An unknown action, an empty list, what is no key, and a
+// key that another action has are an *Error.
 func New(remap map[Action][]string) (Map, error) {
 	m := Map{bindings: defaults(), byKey: map[string]Action{}}
-	for a, keys := range remap {
+	changed := slices.Sorted(maps.Keys(remap))
+	for _, a := range changed {
 		i := slices.IndexFunc(m.bindings, func(b Binding) bool { return b.Action == a })
-		if i < 0 {
-			return Map{}, fmt.Errorf("key map: no action is called %q", a)
+		switch {
+		case i < 0:
+			return Map{}, &Error{a, "no action is called so"}
+		case len(remap[a]) == 0:
+			return Map{}, &Error{a, "it has no key left"}
+		case a == Seat && len(remap[a]) != len(m.bindings[i].Keys):
+			return Map{}, &Error{a, fmt.Sprintf("it takes %d keys, one for each seat", len(m.bindings[i].Keys))}
 		}
-		if len(keys) == 0 {
-			return Map{}, fmt.Errorf("key map: action %q has no key left", a)
+		m.bindings[i].Keys = nil
+		for _, name := range remap[a] {
+			key, ok := Parse(name)
+			if !ok {
+				return Map{}, &Error{a, fmt.Sprintf("%q is no key; keys are called w, space, ctrl-x, alt-x, F5, PgDn, shift-tab and the like", name)}
+			}
+			m.bindings[i].Keys = append(m.bindings[i].Keys, key)
 		}
-		m.bindings[i].Keys = slices.Clone(keys)
 	}
 	for _, b := range m.bindings {
 		for _, k := range b.Keys {
-			if other, taken := m.byKey[k]; taken {
-				return Map{}, fmt.Errorf("key map: %s is both %q and %q", Name(k), other, b.Action)
+			other, taken := m.byKey[k]
+			if !taken {
+				m.byKey[k] = b.Action
+				continue
 			}
-			m.byKey[k] = b.Action
+			f := &Error{b.Action, fmt.Sprintf("%s is already a key of %q", Name(k), other)}
+			if !slices.Contains(changed, b.Action) {
+				f = &Error{other, fmt.Sprintf("%s is already a key of %q", Name(k), b.Action)}
+			}
+			if other != b.Action {
+				f.Text += "; give that other keys, or choose another"
+			}
+			return Map{}, f
 		}
 	}
 	return m, nil
@@ -269,47 +298,9 @@ func (m Map) Hint(a Action) (key, word string) {
 		return "", ""
 	}
 	if a == Seat {
-		return b.Keys[0] + "–" + b.Keys[len(b.Keys)-1], b.Short
+		return Name(b.Keys[0]) + "–" + Name(b.Keys[len(b.Keys)-1]), b.Short
 	}
 	return Name(b.Keys[0]), b.Short
-}
-
-// Name is a key as a person reads it.
-func Name(key string) string {
-	switch key {
-	case " ":
-		return "space"
-	case "left":
-		return "←"
-	case "right":
-		return "→"
-	case "up":
-		return "↑"
-	case "down":
-		return "↓"
-	case "shift+left":
-		return "shift-←"
-	case "shift+right":
-		return "shift-→"
-	case "alt+left":
-		return "alt-←"
-	case "alt+right":
-		return "alt-→"
-	case "pgup":
-		return "PgUp"
-	case "pgdown":
-		return "PgDn"
-	case "home":
-		return "Home"
-	case "end":
-		return "End"
-	case "f1":
-		return "F1"
-	}
-	if key == "+" {
-		return key
-	}
-	return strings.ReplaceAll(key, "+", "-")
 }
 
 // Markdown is the README's table.
@@ -323,11 +314,23 @@ func (m Map) Markdown() string {
 		}
 		list := strings.Join(keys, " ")
 		if x.Action == Seat {
-			list = "`1`–`9`"
+			list = "`" + strings.ReplaceAll(m.Names(x), "–", "`–`") + "`"
 		}
 		fmt.Fprintf(&b, "| %s | %s |\n", list, x.Long)
 	}
 	return b.String()
+}
+
+// Names are a binding's keys as the help screen lists them.
+func (m Map) Names(b Binding) string {
+	names := make([]string, len(b.Keys))
+	for i, k := range b.Keys {
+		names[i] = Name(k)
+	}
+	if b.Action == Seat && strings.Join(b.Keys, "") == "123456789" {
+		return "1–9"
+	}
+	return strings.Join(names, " ")
 }
 
 // Stride is how many rows a key of movement goes down a list, negative for up, with
