@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"refbox/engine/event"
-	"refbox/tui/viewtest"
 )
 
 // canaryHeat is a heat with a canary: the first seat serves from 5 s on with a cut, and
@@ -44,8 +43,7 @@ func TestGoldenCanary(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				d := replayOf(t, dir, w, h, plainOutput())
 				keys(d)
-				viewtest.Fits(t, d.m.View(), w, h)
-				viewtest.Golden(t, name, d.m.View())
+				d.golden(name)
 			})
 		}
 	}

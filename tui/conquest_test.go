@@ -1,13 +1,13 @@
 package tui
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"refbox/tui/canvas"
-	"refbox/tui/viewtest"
 )
 
 // A conquest's lanes show where a seat was not well, its pane how it came there.
@@ -61,9 +61,12 @@ func TestConquest(t *testing.T) {
 		d.shows("00:04.0  ◐ degraded  502")
 		d.shows("00:06.0  ✗ eliminated  not healthy for 2 s")
 		d.shows("story")
-		viewtest.Fits(t, d.m.View(), 120, 34)
-		if o.Profile == canvas.Plain {
-			viewtest.Golden(t, "conquest-120x34", d.m.View())
-		}
+	}
+	for _, size := range sizes {
+		d := replayOf(t, dir, size[0], size[1], plainOutput())
+		d.until("the states are read", func() bool { return len(d.heat().spells) == 2 })
+		d.goTo("9s")
+		d.press("2", "enter")
+		d.golden(fmt.Sprintf("conquest-%dx%d", size[0], size[1]))
 	}
 }

@@ -166,6 +166,13 @@ func (d *driver) wait(by time.Duration) {
 }
 
 // text is the frame without its styles.
+// golden compares what is shown with its golden frame, in every way to show it.
+func (d *driver) golden(name string) {
+	d.t.Helper()
+	d.m.View()
+	viewtest.Looks(d.t, name, d.m.w, d.m.h, d.m.grid.Flatten)
+}
+
 func (d *driver) text() string { return ansi.Strip(d.m.View()) }
 
 // shows fails the test unless the frame has s.

@@ -43,8 +43,7 @@ func TestGhostLanes(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 34}, {200, 60}} {
 		d := raceOf(t, this, x.dir, size[0], size[1])
 		d.goTo("end")
-		viewtest.Fits(t, d.m.View(), size[0], size[1])
-		viewtest.Golden(t, fmt.Sprintf("ghost-%dx%d", size[0], size[1]), d.m.View())
+		d.golden(fmt.Sprintf("ghost-%dx%d", size[0], size[1]))
 		// The last milestone: 9.0 s here, 12.5 s there, which has not come by 9 s.
 		d.lacks("−3.5")
 		d.shows("+0.0")

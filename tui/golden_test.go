@@ -57,23 +57,21 @@ var tours = []struct {
 
 func TestGoldenFrames(t *testing.T) {
 	dir := demoHeat(t)
-	for _, size := range [][2]int{{80, 24}, {120, 34}, {200, 60}} {
+	for _, size := range sizes {
 		w, h := size[0], size[1]
 		for _, tour := range tours {
 			name := fmt.Sprintf("%s-%dx%d", tour.name, w, h)
 			t.Run(name, func(t *testing.T) {
 				d := replayOf(t, dir, w, h, plainOutput())
 				tour.keys(d)
-				viewtest.Fits(t, d.m.View(), w, h)
-				viewtest.Golden(t, name, d.m.View())
+				d.golden(name)
 			})
 		}
 		name := fmt.Sprintf("lobby-%dx%d", w, h)
 		t.Run(name, func(t *testing.T) {
 			d := lobbyOf(t, w, h, plainOutput(), dir)
 			d.press("j")
-			viewtest.Fits(t, d.m.View(), w, h)
-			viewtest.Golden(t, name, d.m.View())
+			d.golden(name)
 		})
 	}
 }
@@ -126,10 +124,6 @@ func TestGoldenSmall(t *testing.T) {
 // The overview of what the reference recorded: no topology, no actions, no
 // consoles; and of a heat in which nothing has happened yet.
 func TestGoldenBare(t *testing.T) {
-	x := startTape(t, demoArena())
-	d := watchOf(t, x.dir, 80, 24, plainOutput(), Desk{})
-	viewtest.Golden(t, "bare-80x24", d.m.View())
-
 	dir := demoHeat(t)
 	foreign := filepath.Join(t.TempDir(), "foreign")
 	if err := os.Mkdir(foreign, 0o755); err != nil {
@@ -142,31 +136,38 @@ func TestGoldenBare(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(foreign, "events.jsonl"), log, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d = replayOf(t, foreign, 120, 34, plainOutput())
-	d.goTo("7s")
-	viewtest.Golden(t, "foreign-120x34", d.m.View())
+	for _, size := range sizes {
+		x := startTape(t, demoArena())
+		watchOf(t, x.dir, size[0], size[1], plainOutput(), Desk{}).golden(fmt.Sprintf("bare-%dx%d", size[0], size[1]))
+		d := replayOf(t, foreign, size[0], size[1], plainOutput())
+		d.goTo("7s")
+		d.golden(fmt.Sprintf("foreign-%dx%d", size[0], size[1]))
+	}
 }
 
-// A live heat, and the question before it is left.
+// sizes are those at which every screen has a golden frame.
+var sizes = [][2]int{{80, 24}, {120, 34}, {200, 60}}
+
+// A live heat, the question before it is left, a console, the line at the bottom, and
+// the note that a live heat takes.
 func TestGoldenLive(t *testing.T) {
-	x := startTape(t, demoArena())
-	x.begin()
-	x.middle()
-	x.add(7200, event.ConsoleAttached{Territory: demoSeats[1], Machine: "main", Author: "ann"})
-	t.Chdir(filepath.Dir(x.dir)) // the question names the folder
-	d := watchOf(t, filepath.Base(x.dir), 80, 24, plainOutput(), Desk{Desk: &fakeDesk{}, Author: "ann", Owned: true})
-	viewtest.Fits(t, d.m.View(), 80, 24)
-	viewtest.Golden(t, "live-80x24", d.m.View())
-	d.press("q")
-	viewtest.Fits(t, d.m.View(), 80, 24)
-	viewtest.Golden(t, "leave-80x24", d.m.View())
-	d.press("esc", "c")
-	d.until("attached", func() bool { return d.heat().attached != nil })
-	viewtest.Fits(t, d.m.View(), 80, 24)
-	viewtest.Golden(t, "attached-80x24", d.m.View())
-	d.press("ctrl+]", ":")
-	viewtest.Fits(t, d.m.View(), 80, 24)
-	viewtest.Golden(t, "prompt-80x24", d.m.View())
+	for _, size := range sizes {
+		x := startTape(t, demoArena())
+		x.begin()
+		x.middle()
+		x.add(7200, event.ConsoleAttached{Territory: demoSeats[1], Machine: "main", Author: "ann"})
+		t.Chdir(filepath.Dir(x.dir)) // the question names the folder
+		d := watchOf(t, filepath.Base(x.dir), size[0], size[1], plainOutput(), Desk{Desk: &fakeDesk{}, Author: "ann", Owned: true})
+		shot := func(name string) { t.Helper(); d.golden(fmt.Sprintf("%s-%dx%d", name, size[0], size[1])) }
+		shot("live")
+		d.press("q")
+		shot("leave")
+		d.press("esc", "c")
+		d.until("attached", func() bool { return d.heat().attached != nil })
+		shot("attached")
+		d.press("ctrl+]", ":")
+		shot("prompt")
+	}
 }
 
 // A folder whose name is longer than the screen is wide: the command to watch it

@@ -45,8 +45,7 @@ func TestIntegrityPanel(t *testing.T) {
 		d.until("the recording is checked", func() bool { return d.heat().report.Verified && !d.heat().verifying })
 		d.shows("chain_broken")
 		d.shows("✗ broken")
-		viewtest.Fits(t, d.m.View(), size[0], size[1])
-		viewtest.Golden(t, fmt.Sprintf("integrity-%dx%d", size[0], size[1]), d.m.View())
+		d.golden(fmt.Sprintf("integrity-%dx%d", size[0], size[1]))
 		for range 40 {
 			d.press("j")
 		}

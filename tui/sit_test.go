@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -90,6 +91,21 @@ func TestAPersonPlays(t *testing.T) {
 				event.MatchStateChanged{From: "running", To: "finished"}, event.MatchFinished{Winner: ptr("failover-two"), Reason: "first durable deployment"})
 			d.until("verdict", func() bool { return strings.Contains(d.text(), "OUTRACED: failover-two reached durable first") })
 		})
+	}
+}
+
+func TestGoldenSit(t *testing.T) {
+	for _, size := range sizes {
+		d, _, desk := played(t, size[0], size[1])
+		d.golden(fmt.Sprintf("brief-%dx%d", size[0], size[1]))
+		d.press("enter")
+		d.until("seated", func() bool { return d.heat().chair != nil })
+		guest := desk.console(0)
+		guest.guest.Write([]byte("\x1b[1mroot@failover-one:~#\x1b[m ")) //nolint:errcheck // the screen reads
+		d.until("prompt", func() bool { return strings.Contains(d.text(), "root@failover-one:~#") })
+		d.golden(fmt.Sprintf("sit-%dx%d", size[0], size[1]))
+		guest.guest.Close()
+		d.until("ended", func() bool { return strings.Contains(d.text(), "the session has ended") })
 	}
 }
 

@@ -117,7 +117,11 @@ func modules() ([]module, error) {
 			}
 		}
 	}
-	found["std"] = module{Path: "the Go standard library", Version: goLine(), Dir: runtime.GOROOT(), shipped: true}
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	found["std"] = module{Path: "the Go standard library", Version: goLine(), Dir: strings.TrimSpace(string(root)), shipped: true}
 	var out []module
 	for _, m := range found {
 		out = append(out, m)

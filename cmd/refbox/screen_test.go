@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -31,6 +32,7 @@ type screen struct {
 	mu    sync.Mutex
 	cells *term.Term
 	grown chan struct{}
+	all   []byte // all output
 	dump  []byte // output since it was asked where it hangs; nil until then
 }
 
@@ -61,6 +63,7 @@ func (b *box) show(w, h int, args ...string) *screen {
 			n, err := side.Read(buf)
 			s.mu.Lock()
 			s.cells.Write(buf[:n])
+			s.all = append(s.all, buf[:n]...)
 			if s.dump != nil {
 				s.dump = append(s.dump, buf[:n]...)
 			}
@@ -127,6 +130,30 @@ func (s *screen) press(keys string) {
 	s.b.t.Helper()
 	if _, err := s.side.WriteString(keys); err != nil {
 		s.b.t.Fatal(err)
+	}
+}
+
+// output is all that the terminal received.
+func (s *screen) output() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
+}
+
+// walk presses keys one after the other, and gives each a moment to show something.
+func (s *screen) walk(keys ...string) {
+	s.b.t.Helper()
+	for _, k := range keys {
+		s.mu.Lock()
+		grown := s.grown
+		s.mu.Unlock()
+		s.press(k)
+		select {
+		case <-grown:
+		case <-s.ended:
+			return
+		case <-time.After(300 * time.Millisecond): // a key may change nothing
+		}
 	}
 }
 

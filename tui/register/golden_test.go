@@ -40,9 +40,7 @@ func TestGoldenSeed(t *testing.T) {
 		for _, x := range tours {
 			name := fmt.Sprintf("seed-%s-%dx%d", x.name, w, h)
 			t.Run(name, func(t *testing.T) {
-				frame := tour(t, seed(t), w, h, x.keys).text()
-				viewtest.Fits(t, frame, w, h-2)
-				viewtest.Golden(t, name, frame)
+				viewtest.Looks(t, name, w, h-2, tour(t, seed(t), w, h, x.keys).frame)
 			})
 		}
 	}

@@ -31,8 +31,7 @@ func TestGolden(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				d := drive(t, during(t), w, h)
 				d.press(x.keys...)
-				viewtest.Fits(t, d.text(), w, h-2)
-				viewtest.Golden(t, name, d.text())
+				viewtest.Looks(t, name, w, h-2, d.frame)
 			})
 		}
 	}

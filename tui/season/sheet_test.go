@@ -1,6 +1,7 @@
 package season
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -56,7 +57,9 @@ func sheet(t *testing.T, x Together, w, h int) *driver {
 func TestGoldenSheets(t *testing.T) {
 	s, b := together()
 	for name, x := range map[string]Together{"series": s, "benchmark": b} {
-		viewtest.Golden(t, name+"-80x24", sheet(t, x, 80, 24).text())
+		for _, size := range [][2]int{{80, 24}, {120, 34}, {200, 60}} {
+			viewtest.Looks(t, fmt.Sprintf("%s-%dx%d", name, size[0], size[1]), size[0], size[1]-2, sheet(t, x, size[0], size[1]).frame)
+		}
 		d := sheet(t, x, 120, 60)
 		viewtest.Fits(t, d.text(), 120, 58)
 		viewtest.Golden(t, name+"-120x60", d.text()+"\n"+d.status())

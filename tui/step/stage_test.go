@@ -185,8 +185,7 @@ func (x *stage) at(want int) {
 
 func (x *stage) golden(name string) {
 	x.t.Helper()
-	viewtest.Fits(x.t, x.text(), x.w, x.h)
-	viewtest.Golden(x.t, name, x.text())
+	viewtest.Looks(x.t, name, x.w, x.h, x.draw().Flatten)
 }
 
 // session writes a Claude Code session, and its sub-agent's.
