@@ -100,7 +100,7 @@ func distil(ctx context.Context, a *app, path, seat string, o runOptions, again 
 	if drv.Kind() != "sim" {
 		width = min(width, len(pkg.Manifest.Territories)) // what its timeouts are made for
 	}
-	progress := newProgress(a.err)
+	progress := newProgress(a)
 	heats := 0
 	run := func(ctx context.Context, choices [][]runbook.Step, paced bool) ([]runbook.Try, error) {
 		heats++
