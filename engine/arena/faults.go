@@ -16,12 +16,15 @@ import (
 // from that milestone's passing.
 type Fault struct {
 	ID   string `json:"id"`
-	Kind string `json:"kind" enum:"process-kill,service-stop,power-cut,hard-reset,clean-reboot,freeze,link-down,one-way-partition,slow-link,disk-stall,disk-write-error,disk-full,clock-jump,memory-pressure"`
+	Kind string `json:"kind" enum:"process-kill,service-stop,power-cut,hard-reset,clean-reboot,freeze,link-down,one-way-partition,slow-link,disk-stall,disk-write-error,disk-full,clock-jump,memory-pressure,switchover,bad-write,connection-reset"`
 	// Machine is the target; none: the territory's first.
 	Machine *string `json:"machine,omitempty"`
 
 	// The parameters of package vm/fault.
 	Unit        *string `json:"unit,omitempty"`
+	PIDFile     *string `json:"pid_file,omitempty"`
+	Procedure   *string `json:"procedure,omitempty"`
+	Path        *string `json:"path,omitempty"`
 	Port        uint16  `json:"port,omitempty"`
 	Link        *string `json:"link,omitempty"`
 	Peer        *string `json:"peer,omitempty"`
@@ -57,7 +60,8 @@ const (
 func (f Fault) Spec(machines []string) fault.Fault {
 	s := fault.Fault{Kind: fault.Kind(f.Kind), Port: int(f.Port), DelayMS: int(f.DelayMS), LossPercent: int(f.LossPercent), MiB: int(f.MiB),
 		JumpMS: int64(min(f.AheadMS, 1<<60)) - int64(min(f.BackMS, 1<<60))}
-	for to, from := range map[*string]*string{&s.Machine: f.Machine, &s.Unit: f.Unit, &s.Link: f.Link, &s.Peer: f.Peer} {
+	for to, from := range map[*string]*string{&s.Machine: f.Machine, &s.Unit: f.Unit, &s.Link: f.Link, &s.Peer: f.Peer,
+		&s.PIDFile: f.PIDFile, &s.Procedure: f.Procedure, &s.Path: f.Path} {
 		if from != nil {
 			*to = *from
 		}
@@ -221,8 +225,19 @@ func (c *checker) target(f Fault, t Territory) (wrong [][2]string) {
 		return wrong
 	}
 	if f.Port != 0 {
-		known := i == 0 && f.Port == t.Service.Port || slices.Contains(machines[i].Forwards, f.Port) || c.m.Guest != nil && slices.Contains(c.m.Guest.Forwards, f.Port)
-		if !known {
+		known := func(i int) bool {
+			return i == 0 && f.Port == t.Service.Port || slices.Contains(machines[i].Forwards, f.Port) || c.m.Guest != nil && slices.Contains(c.m.Guest.Forwards, f.Port)
+		}
+		asked := 0
+		for i := range machines {
+			if known(i) {
+				asked++
+			}
+		}
+		switch {
+		case f.Path != nil && asked < 2:
+			say(".port", "%d is forwarded from %d machines of territory %s: the witness asks two or more", f.Port, asked, t.ID)
+		case f.Path == nil && !known(i):
 			say(".port", "%d is not forwarded from machine %s of territory %s", f.Port, s.Machine, t.ID)
 		}
 	}

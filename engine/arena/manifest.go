@@ -58,6 +58,9 @@ type Arena struct {
 	DisplayName string  `json:"display_name"`
 	Category    *string `json:"category"`
 	Mode        string  `json:"mode" default:"conquest" enum:"build_race,conquest"`
+	// Laboratory is ours: nobody races. One seat is enough, and the schedule of faults
+	// is what happens.
+	Laboratory bool `json:"laboratory,omitempty" default:"false"`
 }
 
 // Network is the address range of the machines' private links.

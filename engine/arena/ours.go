@@ -17,6 +17,7 @@ func (c *checker) ours() {
 	if m.Rules.TickMS > m.Rules.DurationSeconds*1000 && m.Rules.DurationSeconds <= maxDurationSeconds {
 		c.warn("rules.tick_ms", "is longer than the heat: milestones are evaluated only after observed actions")
 	}
+	c.failIf(m.Arena.Laboratory && len(m.Faults) == 0, "arena.laboratory", "needs a schedule of faults: [[faults]]")
 	c.failIf(len(m.Territories) > maxTerritories, "territories", "must be at most %d", maxTerritories)
 	c.ourMilestones()
 	c.ourLinks()

@@ -102,7 +102,11 @@ func (c *checker) top() {
 	c.failIf(!privateCIDR(m.Network.CIDR), "network.cidr", "%s is not private: use 10., 172.16. to 172.31., or 192.168.", quote(m.Network.CIDR))
 	c.failIf(m.Rules.DurationSeconds == 0, "rules.duration_seconds", "must be more than 0")
 	c.failIf(m.Rules.TickMS == 0, "rules.tick_ms", "must be more than 0")
-	c.failIf(m.Rules.MinimumTerritories < 2, "rules.minimum_territories", "must be 2 or more")
+	if m.Arena.Laboratory {
+		c.failIf(m.Rules.MinimumTerritories < 1, "rules.minimum_territories", "must be 1 or more")
+	} else {
+		c.failIf(m.Rules.MinimumTerritories < 2, "rules.minimum_territories", "must be 2 or more")
+	}
 	c.failIf(uint64(len(m.Territories)) < m.Rules.MinimumTerritories, "territories", "there are %d, rules.minimum_territories is %d", len(m.Territories), m.Rules.MinimumTerritories)
 }
 

@@ -71,6 +71,8 @@ func TestRules(t *testing.T) {
 		{"tick 0", func(m *Manifest) { m.Rules.TickMS = 0 }, []string{"rules.tick_ms: must be more"}},
 		{"tick long", func(m *Manifest) { m.Rules.TickMS = 900_001 }, []string{"!rules.tick_ms: is longer"}},
 		{"minimum 1", func(m *Manifest) { m.Rules.MinimumTerritories = 1 }, []string{"rules.minimum_territories: must be 2"}},
+		{"laboratory", func(m *Manifest) { m.Arena.Laboratory, m.Rules.MinimumTerritories = true, 1 }, []string{"arena.laboratory: needs a schedule"}},
+		{"empty laboratory", func(m *Manifest) { m.Arena.Laboratory, m.Rules.MinimumTerritories = true, 0 }, []string{"rules.minimum_territories: must be 1", "arena.laboratory: "}},
 		{"too few", func(m *Manifest) { m.Rules.MinimumTerritories = 4 }, []string{"territories: there are 3"}},
 		{"race without build", func(m *Manifest) { m.Build = nil; m.Visualization = nil }, []string{"build: is missing"}},
 		{"conquest with build", func(m *Manifest) { m.Arena.Mode = Conquest }, []string{"build: has no place"}},

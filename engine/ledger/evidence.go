@@ -29,11 +29,16 @@ type Evidence struct {
 	// MaxWritableHistories is null where nobody watched.
 	MaxWritableHistories *int `json:"max_writable_histories"`
 	// ExpectedServiceMet is null where the heat ended before it was decided.
-	ExpectedServiceMet     *bool           `json:"expected_service_met"`
-	LossWithinDeclaredRisk bool            `json:"loss_within_declared_risk"`
-	CoversWholeDomain      bool            `json:"covers_whole_domain"`
-	Fix                    string          `json:"fix,omitempty"` // what was mended since the scenario was contradicted
-	NegativeControl        NegativeControl `json:"negative_control"`
+	ExpectedServiceMet     *bool `json:"expected_service_met"`
+	LossWithinDeclaredRisk bool  `json:"loss_within_declared_risk"`
+	CoversWholeDomain      bool  `json:"covers_whole_domain"`
+	// Told and Watched are what the verifiers told that saw the expected service, and a
+	// single history: who served, on which timeline.
+	Told    json.RawMessage `json:"told,omitempty"`
+	Watched json.RawMessage `json:"watched,omitempty"`
+
+	Fix             string          `json:"fix,omitempty"` // what was mended since the scenario was contradicted
+	NegativeControl NegativeControl `json:"negative_control"`
 }
 
 // Target is what the evidence is of. Other evidence is of the same target when the
@@ -63,6 +68,10 @@ type Fault struct {
 	Saw              string `json:"saw,omitempty"`
 	// Forgeable is what root in the guest could forge of what was seen; "" nothing.
 	Forgeable string `json:"forgeable,omitempty"`
+	// Untouched: until it was confirmed nobody had been seen in the machines, neither
+	// through the referee's gateway, which is the only way in, nor at the console. So
+	// nobody was root there who could forge anything.
+	Untouched bool `json:"untouched,omitempty"`
 }
 
 // Clock are the instants that order the evidence. Restored is null when the

@@ -31,6 +31,7 @@ type seat struct {
 	failed    []mark // as they failed by their contract
 	revoked   []mark
 	beaten    []uint64 // instants of attacks that were not withstood
+	entered   *uint64  // when somebody was first seen to do something in the machines
 	broken    *mark    // the first thing that the referee saw broken
 }
 
@@ -38,6 +39,7 @@ type seat struct {
 type mark struct {
 	milestone, record, detail string
 	ms                        uint64
+	told                      json.RawMessage // by the verifier that let it pass
 }
 
 // sample is a run of writes that ended in one way, from the first one's sending to
@@ -64,6 +66,7 @@ const (
 	maxFaults  = 10_000
 	maxSamples = 1 << 20
 	maxMarks   = 100_000
+	maxTold    = 4 << 10 // of one verifier's words
 )
 
 // listen reads a recording's log once.
@@ -163,11 +166,11 @@ func (h *hearing) ofSeat(e event.Event) {
 		h.seat(b.Territory).result = &b
 	case event.MilestonePassed:
 		s := h.seat(b.Territory)
-		s.passed = keep(s.passed, mark{b.Milestone, b.Record, "", at}, maxMarks)
+		s.passed = keep(s.passed, mark{b.Milestone, b.Record, "", at, b.Evidence}, maxMarks)
 	case event.MilestoneFailed:
 		if b.Category == "contract" {
 			s := h.seat(b.Territory)
-			m := mark{b.Milestone, b.Record, b.Detail, at}
+			m := mark{b.Milestone, b.Record, b.Detail, at, nil}
 			s.failed = keep(s.failed, m, maxMarks)
 			if s.broken == nil {
 				s.broken = &m
@@ -175,13 +178,34 @@ func (h *hearing) ofSeat(e event.Event) {
 		}
 	case event.MilestoneRevoked:
 		s := h.seat(b.Territory)
-		s.revoked = keep(s.revoked, mark{b.Milestone, b.Record, b.Reason, at}, maxMarks)
+		s.revoked = keep(s.revoked, mark{b.Milestone, b.Record, b.Reason, at, nil}, maxMarks)
+	case event.AgentActionStarted:
+		h.seat(b.Territory).enter(at)
+	case event.ConsoleAttached:
+		h.seat(b.Territory).enter(at)
 	case event.AttackFinished:
 		if !b.Held {
 			s := h.seat(b.Territory)
 			s.beaten = keep(s.beaten, at, maxMarks)
 		}
 	}
+}
+
+// enter notes that somebody did something in the seat's machines, or could.
+func (s *seat) enter(at uint64) {
+	if s.entered == nil {
+		s.entered = &at
+	}
+}
+
+// told is what the verifier told that passed a milestone between two instants.
+func (s *seat) told(milestone *string, from, to uint64) (out json.RawMessage) {
+	for _, m := range s.passed {
+		if milestone != nil && m.milestone == *milestone && m.ms >= from && m.ms <= to && len(m.told) <= maxTold {
+			out = m.told
+		}
+	}
+	return out
 }
 
 // latest is the fault of that name that has not ended.

@@ -146,6 +146,8 @@ func (t Terms) evidence(rec *recording.Recording, h *hearing, s *seat, x arena.E
 	}
 	e.Fault = Fault{Kind: x.Fault, Target: f.target, Injector: f.author, Params: f.params, ConfirmedBy: f.witness, Saw: f.saw, Forgeable: f.forgeable,
 		AnnouncedToAgent: x.Announced || x.Fault == arena.StartsBroken || told(string(brief), x)}
+	e.Fault.Untouched = f.forgeable != "" && match != nil && match.Ours() && (s.entered == nil || *s.entered > f.confirmed)
+	e.Told, e.Watched = s.told(x.To, f.confirmed, end), s.told(x.SingleWriter, f.confirmed, end)
 	e.Clock = Clock{InjectedMS: f.injected, ConfirmedMS: f.confirmed, EndMS: end, BaselineMS: s.healthySince(f.injected)}
 	gap, back := s.outage(f, end)
 	e.Probe = s.counts(h.interval, f, end)

@@ -250,7 +250,7 @@ func (t Terms) worth(e *Evidence, rule *Rule) (State, []string) {
 	if !e.CoversWholeDomain {
 		why = append(why, "the arena's machinery stands in for the real one, or covers a part of the domain")
 	}
-	if e.Fault.Forgeable != "" {
+	if e.Fault.Forgeable != "" && !e.Fault.Untouched {
 		why = append(why, "root in the guest could forge what was seen of the fault: "+e.Fault.Forgeable)
 	}
 	if rule.Histories && e.MaxWritableHistories == nil {
@@ -279,6 +279,9 @@ func passed(code Code, e *Evidence) string {
 		}
 		return "the player was not told"
 	case Unconfirmed:
+		if e.Fault.Untouched {
+			return "seen by " + e.Fault.ConfirmedBy + "; nobody had entered the machines who could forge it"
+		}
 		return "seen by " + e.Fault.ConfirmedBy
 	case BadClock:
 		return fmt.Sprintf("baseline %d, injected %d, confirmed %d, end %d ms", e.Clock.BaselineMS, e.Clock.InjectedMS, e.Clock.ConfirmedMS, e.Clock.EndMS)

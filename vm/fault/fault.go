@@ -20,6 +20,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -46,9 +48,19 @@ const (
 	DiskFull       Kind = "disk-full"
 	ClockJump      Kind = "clock-jump"
 	MemoryPressure Kind = "memory-pressure"
+
+	// These run a procedure that an arena declares: what they do is the arena's own.
+	Switchover      Kind = "switchover"
+	BadWrite        Kind = "bad-write"
+	ConnectionReset Kind = "connection-reset"
 )
 
-// Kinds are all kinds, in the order in which they are offered.
+// Procedures are the kinds that run a procedure in a guest. Only an arena's schedule
+// has them.
+func Procedures() []Kind { return []Kind{Switchover, BadWrite, ConnectionReset} }
+
+// Kinds are all kinds that any machine can have, in the order in which they are
+// offered.
 func Kinds() []Kind {
 	return []Kind{ProcessKill, ServiceStop, PowerCut, HardReset, CleanReboot, Freeze, LinkDown, OneWay, SlowLink,
 		DiskStall, DiskError, DiskFull, ClockJump, MemoryPressure}
@@ -75,11 +87,23 @@ type Fault struct {
 
 	JumpMS int64 `json:"jump_ms,omitempty"` // ClockJump's, forward or back
 	MiB    int   `json:"mib,omitempty"`     // MemoryPressure's: how much is taken
+
+	// PIDFile names the process that ProcessKill kills, by its first line, where it is
+	// another than the unit's main process.
+	PIDFile string `json:"pid_file,omitempty"`
+	// Procedure is a program in the guest, of the kinds of Procedures. It is run with
+	// "inject", and to undo what lasts with "clear", and must end by itself.
+	Procedure string `json:"procedure,omitempty"`
+	// Path is asked for on Port of each machine that forwards that: how Switchover and
+	// BadWrite are seen from the host.
+	Path string `json:"path,omitempty"`
 }
 
 // Lasts says that a fault of the kind is there until it is undone. One that is not
 // has happened, and all there is to do is to see the machine well again.
-func (k Kind) Lasts() bool { return k != ProcessKill && k != HardReset && k != CleanReboot }
+func (k Kind) Lasts() bool {
+	return k != ProcessKill && k != HardReset && k != CleanReboot && k != Switchover && k != ConnectionReset
+}
 
 // Boots says that a machine's boot ends by it, and with that what is connected there.
 func (k Kind) Boots() bool { return k == PowerCut || k == HardReset || k == CleanReboot }
@@ -102,7 +126,7 @@ func (e *Param) Error() string {
 // ParamsOf are the parameters that a kind has beside its machine, in their order.
 // Optional ones, all but one of them at most, are apart.
 func ParamsOf(k Kind) (must, may []string) {
-	for _, p := range (Fault{}).params() {
+	for _, p := range (Fault{Kind: k}).params() {
 		if slices.Contains(p.kinds, k) {
 			if p.optional {
 				may = append(may, p.name)
@@ -122,10 +146,15 @@ type param struct {
 	want     string
 }
 
+var pathForm = regexp.MustCompile(`^/[A-Za-z0-9@:_./-]{1,200}$`)
+
 func (f Fault) params() []param {
 	return []param{
 		{"unit", f.Unit != "", vm.CheckWants([]string{f.Unit}) == nil, []Kind{ProcessKill, ServiceStop}, false, "the name of a unit, such as db.service"},
-		{"port", f.Port != 0, f.Port > 0 && f.Port < 65536, []Kind{ProcessKill, ServiceStop}, true, "1 to 65535"},
+		{"pid_file", f.PIDFile != "", pathForm.MatchString(f.PIDFile), []Kind{ProcessKill}, true, "the absolute path of a file in the guest"},
+		{"procedure", f.Procedure != "", pathForm.MatchString(f.Procedure), Procedures(), false, "the absolute path of a program in the guest"},
+		{"port", f.Port != 0, f.Port > 0 && f.Port < 65536, append([]Kind{ProcessKill, ServiceStop}, Procedures()...), !slices.Contains(Procedures(), f.Kind), "1 to 65535"},
+		{"path", f.Path != "", pathForm.MatchString(f.Path), []Kind{Switchover, BadWrite}, false, "a path such as /state"},
 		{"link", f.Link != "", true, []Kind{LinkDown, OneWay, SlowLink}, false, "a link of the cluster"},
 		{"peer", f.Peer != "", f.Peer != f.Machine, []Kind{LinkDown, OneWay, SlowLink}, false, "another machine on the link"},
 		{"delay_ms", f.DelayMS != 0, f.DelayMS >= 50 && f.DelayMS <= 2000, []Kind{SlowLink}, true, "50 to 2000"},
@@ -139,7 +168,7 @@ func (f Fault) params() []param {
 // another kind: the error is then a *Param.
 func (f Fault) Check() error {
 	if _, ok := methods[f.Kind]; !ok {
-		return fmt.Errorf("fault %.40q: want one of %v", string(f.Kind), Kinds())
+		return fmt.Errorf("fault %.40q: want one of %v", string(f.Kind), append(Kinds(), Procedures()...))
 	}
 	if f.Machine == "" {
 		return fmt.Errorf("fault %s: it names no machine", f.Kind)
@@ -161,8 +190,12 @@ func (f Fault) Check() error {
 // Target is what is hurt, in words: the machine, and what of it.
 func (f Fault) Target() string {
 	switch {
+	case f.PIDFile != "":
+		return f.Machine + "/" + path.Base(f.PIDFile)
 	case f.Unit != "":
 		return f.Machine + "/" + f.Unit
+	case f.Procedure != "":
+		return f.Machine + "/" + path.Base(f.Procedure)
 	case f.Kind == OneWay:
 		return f.Machine + "→" + f.Peer
 	case f.Link != "":
@@ -198,7 +231,7 @@ func (f Fault) Describe() Words {
 		return Words{}
 	}
 	w := m.words
-	if f.Port != 0 {
+	if f.Port != 0 && m.byPort != "" {
 		w.Witness, w.Forgeable = m.byPort, ""
 	}
 	return w

@@ -20,6 +20,18 @@ func TestCheck(t *testing.T) {
 		{Fault{Kind: SlowLink, Machine: "a", Link: "l", Peer: "b", DelayMS: 200}, ""},
 		{Fault{Kind: ClockJump, Machine: "host", JumpMS: -60_000}, ""},
 		{Fault{Kind: MemoryPressure, Machine: "host", MiB: 64}, ""},
+		{Fault{Kind: ProcessKill, Machine: "host", Unit: "db.service", PIDFile: "/run/db.pid"}, ""},
+		{Fault{Kind: Switchover, Machine: "a", Procedure: "/opt/x/switch", Port: 8008, Path: "/primary"}, ""},
+		{Fault{Kind: BadWrite, Machine: "a", Procedure: "/opt/x/import", Port: 8081, Path: "/prices"}, ""},
+		{Fault{Kind: ConnectionReset, Machine: "a", Procedure: "/opt/x/reset", Port: 5000}, ""},
+		{Fault{Kind: ServiceStop, Machine: "host", Unit: "db.service", PIDFile: "/run/db.pid"}, "service-stop has no pid_file"},
+		{Fault{Kind: ProcessKill, Machine: "host", Unit: "db.service", PIDFile: "run/db.pid"}, "pid_file"},
+		{Fault{Kind: Switchover, Machine: "a", Port: 8008, Path: "/primary"}, "procedure"},
+		{Fault{Kind: Switchover, Machine: "a", Procedure: "/opt/x; reboot", Port: 8008, Path: "/primary"}, "procedure"},
+		{Fault{Kind: Switchover, Machine: "a", Procedure: "/opt/x", Path: "/primary"}, "port"},
+		{Fault{Kind: BadWrite, Machine: "a", Procedure: "/opt/x", Port: 80}, "path"},
+		{Fault{Kind: ConnectionReset, Machine: "a", Procedure: "/opt/x", Port: 80, Path: "/x"}, "connection-reset has no path"},
+		{Fault{Kind: Freeze, Machine: "a", Procedure: "/opt/x"}, "freeze has no procedure"},
 		{Fault{Machine: "host"}, "want one of"},
 		{Fault{Kind: "meteor", Machine: "host"}, "meteor"},
 		{Fault{Kind: Freeze}, "names no machine"},
@@ -43,7 +55,7 @@ func TestCheck(t *testing.T) {
 
 // Every kind says what it does, who confirms it and how it is undone.
 func TestDescribe(t *testing.T) {
-	for _, k := range Kinds() {
+	for _, k := range append(Kinds(), Procedures()...) {
 		w := Fault{Kind: k}.Describe()
 		if w.Does == "" || w.Witness == "" || w.Undo == "" {
 			t.Errorf("%s: %+v", k, w)
@@ -55,7 +67,7 @@ func TestDescribe(t *testing.T) {
 	if outside := f.Describe(); outside.Witness == inside.Witness || outside.Forgeable != "" || inside.Forgeable == "" {
 		t.Errorf("with a port %+v, without %+v", outside, inside)
 	}
-	if len(Kinds()) != len(methods) {
+	if len(Kinds())+len(Procedures()) != len(methods) {
 		t.Error("a kind is not offered")
 	}
 }

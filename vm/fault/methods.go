@@ -26,6 +26,7 @@ type method struct {
 const (
 	forgedAgent = "a replaced agent or systemd in the guest could say so of itself"
 	forgedPing  = "a replaced ping, or a packet filter, in either guest could show the same"
+	forgedPort  = "altered services in the guests could answer the same"
 	forgedFile  = "a replaced agent or kernel in the guest could say so of itself"
 )
 
@@ -185,6 +186,21 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 			}),
 			well: measured(offset, clockSaw, func(_ *scene, off time.Duration) bool { return off.Abs() < time.Second }),
 		},
+		Switchover: {
+			words: Words{Does: "has the arena's procedure hand the service over from one machine to another, as planned", Witness: "the host: of the machines' ports one gives 200, and it is another's than before",
+				Undo: "nothing to undo: waits until one of them serves", Forgeable: forgedPort},
+			fit: leads, inject: procedure("inject"), bitten: handedOver, undo: nothing, well: led,
+		},
+		BadWrite: {
+			words: Words{Does: "has the arena's procedure make a bad change through the front door", Witness: "the host: every copy gives the same, and not what it gave before",
+				Undo: "has the arena's procedure repair it from what was kept", Forgeable: forgedPort},
+			fit: agree, inject: procedure("inject"), bitten: changed, undo: procedure("clear"), well: asBefore,
+		},
+		ConnectionReset: {
+			words: Words{Does: "has the arena's procedure end every client's connection", Witness: "the host: a connection to the service, open since before, is ended, and a new one is kept",
+				Undo: "nothing to undo: waits until the port keeps a connection"},
+			fit: keeps, inject: procedure("inject"), bitten: wasReset, undo: nothing, well: keepsAny,
+		},
 		MemoryPressure: {
 			words: Words{Does: "takes memory that the machine cannot reclaim", Witness: "the guest's kernel: how much is available",
 				Undo: "gives it back", Forgeable: forgedFile},
@@ -265,6 +281,11 @@ func serves(ctx context.Context, s *scene) (string, bool, error) {
 		return unitSaw(u), false, err
 	}
 	s.pid = u.MainPID
+	if s.fault.PIDFile != "" {
+		if s.pid, err = s.filePID(ctx); err != nil {
+			return unitSaw(u), false, err
+		}
+	}
 	if s.fault.Port == 0 {
 		return unitSaw(u), true, nil
 	}
@@ -297,6 +318,17 @@ func startUnit(ctx context.Context, s *scene) error {
 func killed(ctx context.Context, s *scene) (string, bool, error) {
 	if s.conn != nil && !ended(s.conn, time.Second) {
 		return "the connection stays", false, nil
+	}
+	if s.fault.PIDFile != "" {
+		gone, err := s.gone(ctx)
+		saw := fmt.Sprintf("process %d is there", s.pid)
+		if gone {
+			saw = fmt.Sprintf("process %d is gone", s.pid)
+		}
+		if s.conn != nil {
+			saw = "the connection is ended; " + saw
+		}
+		return saw, gone, err
 	}
 	u, err := s.machine.Guest().Unit(ctx, s.fault.Unit)
 	saw := unitSaw(u)

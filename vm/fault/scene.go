@@ -27,6 +27,7 @@ type scene struct {
 	pid  int      // the unit's main process before
 	conn net.Conn // to the unit's port, open since before
 	mem  int      // MiB available before
+	told []reply  // what each machine's port gave before
 }
 
 func newScene(c vm.Cluster, f Fault) (*scene, error) {

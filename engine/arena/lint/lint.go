@@ -235,7 +235,7 @@ func (l *linter) rest() {
 			wrong++
 		}
 	}
-	if (m.Build != nil || len(m.Players) > 0) && (right == 0 || wrong < 3) {
+	if (m.Build != nil && !m.Arena.Laboratory || len(m.Players) > 0) && (right == 0 || wrong < 3) {
 		l.add("", 0, true, "names %d right and %d wrong players under [[players]]: an arena is tried with one right and three wrong ones", right, wrong)
 	}
 	slices.SortStableFunc(l.problems, func(a, b arena.Problem) int {

@@ -40,6 +40,7 @@ type Story struct {
 
 	Brief    string
 	Pause    bool
+	Entered  bool     // the player does something in the machine before the fault
 	Beaten   bool     // an attack is not withstood after the fault
 	Pass     []string // milestones that pass once service is back
 	Fail     []string // milestones that fail by their contract after the fault
@@ -193,6 +194,9 @@ func (p *player) play() {
 // strike is the fault, from its injection to the return of service.
 func (p *player) strike() {
 	s, at := p.s, p.now
+	if s.Entered {
+		p.say(at, event.AgentActionStarted{Territory: "one", Agent: "right", Action: 1, Channel: "exec", Machine: "host", Command: "ls"})
+	}
 	p.say(at, event.FaultInjected{Territory: "one", Fault: s.Fault, Target: s.Target, Params: json.RawMessage(`{}`), Author: s.Author, Reason: "schedule"})
 	switch {
 	case s.Unconfirmed:
