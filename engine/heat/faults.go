@@ -13,6 +13,7 @@ import (
 
 	"refbox/engine/arena"
 	"refbox/engine/event"
+	"refbox/engine/internal/pause"
 	"refbox/engine/referee"
 	"refbox/vm"
 	"refbox/vm/fault"
@@ -20,8 +21,12 @@ import (
 
 const (
 	injectTime = 2 * time.Minute // of one injection, and of one undoing: each may take a boot
-	clearTries = 2
+	clearTries = 3
 )
+
+// clearPause is how long a fault is left alone that could not be undone, before the next
+// try: longer with each.
+const clearPause = 500 * time.Millisecond
 
 // faults are those of a heat: the arena's schedule and the referees'. Each seat's are
 // run on their own, so that what one waits for delays no other.
@@ -209,6 +214,7 @@ func (f *faults) inject(ctx context.Context, s *seat, spec fault.Fault, how refe
 	x.struck.Failed(fmt.Sprintf("%s on %s: %s", spec.Kind, spec.Target(), why), left)
 	if left {
 		<-x.clearing
+		f.clear(f.h.ctx, x, "", "") //nolint:errcheck // the log has it
 	} else {
 		f.drop(x)
 	}
@@ -233,73 +239,6 @@ func receipt(r fault.Receipt) json.RawMessage {
 	return b
 }
 
-// halts says that a machine does not run while a fault of the kind is on it.
-func halts(k fault.Kind) bool { return k == fault.Freeze || k.Boots() }
-
-// halting is another fault by which a machine that x needs does not run; nil when there
-// is none. f.mu is held.
-func (f *faults) halting(x *onSeat) *onSeat {
-	for _, o := range f.on {
-		if o != x && o.seat == x.seat && halts(o.fault.Kind) && (o.fault.Machine == x.fault.Machine || o.fault.Machine == x.fault.Peer) {
-			return o
-		}
-	}
-	return nil
-}
-
-// awaitRunning waits, if not for ever, until no other fault keeps what x needs from
-// running: what is off can't be mended.
-func (f *faults) awaitRunning(ctx context.Context, x *onSeat) {
-	if halts(x.fault.Kind) {
-		return // it is what the others wait for
-	}
-	ctx, cancel := context.WithTimeout(ctx, injectTime)
-	defer cancel()
-	for {
-		f.mu.Lock()
-		o := f.halting(x)
-		f.mu.Unlock()
-		if o == nil {
-			return
-		}
-		select {
-		case <-o.undo:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// claim makes a fault the only one of its kind on its target, of a machine that runs. A
-// scheduled one waits for that.
-func (f *faults) claim(ctx context.Context, x *onSeat, wait bool) error {
-	for {
-		f.mu.Lock()
-		was := f.on[x.id]
-		if was == nil {
-			was = f.halting(x)
-		}
-		switch {
-		case f.over:
-			f.mu.Unlock()
-			return referee.ErrOver
-		case was == nil:
-			f.on[x.id] = x
-			f.mu.Unlock()
-			return nil
-		}
-		f.mu.Unlock()
-		if !wait {
-			return fmt.Errorf("%s has a %s on %s already: clear it first", x.id.territory, was.id.kind, was.id.target)
-		}
-		select {
-		case <-was.undo:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
 // drop forgets a fault that is gone.
 func (f *faults) drop(x *onSeat) {
 	f.mu.Lock()
@@ -311,7 +250,9 @@ func (f *faults) drop(x *onSeat) {
 	close(x.undo)
 }
 
-// clear undoes a fault. One that is gone by then needs nothing.
+// clear undoes a fault. One that is gone by then needs nothing. A seat with one that
+// cannot be undone is out of the race until a referee restores it: whatever disturbs it
+// could never be checked again, and that is nobody's fault in it.
 func (f *faults) clear(ctx context.Context, x *onSeat, author, reason string) error {
 	f.awaitRunning(ctx, x)
 	select {
@@ -333,7 +274,10 @@ func (f *faults) clear(ctx context.Context, x *onSeat, author, reason string) er
 	}
 	defer done()
 	var r fault.Receipt
-	for range clearTries {
+	for n := range clearTries {
+		if n > 0 && !pause.For(f.h.ctx, time.Duration(n)*clearPause) {
+			break
+		}
 		within, cancel := context.WithTimeout(f.h.ctx, injectTime)
 		r, err = x.active.Clear(within)
 		cancel()
@@ -352,6 +296,10 @@ func (f *faults) clear(ctx context.Context, x *onSeat, author, reason string) er
 			detail = failed.Err.Error()
 		}
 		f.h.say(event.FaultFailed{Territory: x.id.territory, Fault: x.id.kind, Target: x.id.target, Stage: "clear", Detail: words(detail), Receipt: receipt(r), Author: author, Reason: reason})
+		// Benched, not lost: it may be restored once the fault was cleared by hand. One
+		// that is out already, or durable, stays what it is.
+		f.race.Order(f.h.ctx, x.id.territory, referee.Order{Do: referee.Bench, Author: "refbox", //nolint:errcheck
+			Reason: fmt.Sprintf("its %s on %s could not be undone: %s", x.id.kind, x.id.target, words(detail))})
 		return err
 	}
 	f.h.say(event.FaultCleared{Territory: x.id.territory, Fault: x.id.kind, Target: x.id.target, Receipt: receipt(r), Author: author, Reason: reason})

@@ -109,12 +109,16 @@ func TestScheduledFaults(t *testing.T) {
 	}
 }
 
-// A fault is undone once the machine runs that another one has cut the power of.
+// A fault is undone once the machine runs that another one has frozen, and none begins
+// that would undo one which is there, nor is undone by it: a thaw puts the clock right, and
+// a boot starts what was stopped.
 func TestOverlappingFaults(t *testing.T) {
-	f := race(t, driver(), withFaults(t, 6,
+	f := race(t, driver(), withFaults(t, 14,
 		arena.Fault{ID: "stop", Kind: "service-stop", Unit: ptr("failover-proxy.service"), AtMS: ptr[uint64](300), ForMS: 300},
-		arena.Fault{ID: "cut", Kind: "power-cut", AtMS: ptr[uint64](310), ForMS: 900},
-		arena.Fault{ID: "jump", Kind: "clock-jump", AheadMS: 60_000, AtMS: ptr[uint64](700), ForMS: 100},
+		arena.Fault{ID: "ice", Kind: "freeze", AtMS: ptr[uint64](310), ForMS: 900},
+		arena.Fault{ID: "jump", Kind: "clock-jump", AheadMS: 60_000, AtMS: ptr[uint64](700), ForMS: 800},
+		arena.Fault{ID: "cut", Kind: "power-cut", AtMS: ptr[uint64](4800), ForMS: 200},
+		arena.Fault{ID: "again", Kind: "clock-jump", AheadMS: 60_000, AtMS: ptr[uint64](4700), ForMS: 900},
 	))
 	w := f.rec.World(f.rec.Len())
 	for _, s := range w.Seats() {
@@ -125,7 +129,8 @@ func TestOverlappingFaults(t *testing.T) {
 				t.Errorf("%s: %+v", s.ID, x)
 			}
 		}
-		if len(got) != 3 || *got["stop"].EndedMS < *got["cut"].EndedMS || got["jump"].InjectedMS < *got["cut"].EndedMS {
+		if len(got) != 5 || *got["stop"].EndedMS < *got["ice"].EndedMS || got["jump"].InjectedMS < *got["ice"].EndedMS ||
+			got["cut"].InjectedMS < *got["again"].EndedMS {
 			t.Errorf("%s: %+v", s.ID, got)
 		}
 	}
@@ -137,6 +142,7 @@ type sabotaged struct {
 	vm.Driver
 	deaf, stuck string
 	thaw        *atomic.Bool // the stuck one can be thawed again
+	tried       *atomic.Int64
 }
 
 func (d sabotaged) Start(ctx context.Context, t vm.Template, s vm.Start) (vm.Cluster, error) {
@@ -182,6 +188,7 @@ func (m sabotagedMachine) Pause(ctx context.Context) error {
 
 func (m sabotagedMachine) Resume(ctx context.Context) error {
 	if m.seat == m.d.stuck && !m.d.thaw.Load() {
+		m.d.tried.Add(1)
 		return errors.New("it does not thaw")
 	}
 	return m.Machine.Resume(ctx)
@@ -197,7 +204,7 @@ func TestFaultThatFails(t *testing.T) {
 		p.FS.(overlay).over[*p.Manifest.Agents[i].Script].Data = []byte(script)
 	}
 	p.Manifest.Build.StopOnFirstDurable = false
-	d := sabotaged{driver(), "failover-two", "failover-three", &atomic.Bool{}}
+	d := sabotaged{driver(), "failover-two", "failover-three", &atomic.Bool{}, &atomic.Int64{}}
 	h := New(Config{Package: p, Driver: d, Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t)})
 	done := make(chan error, 1)
 	go func() {
@@ -212,12 +219,23 @@ func TestFaultThatFails(t *testing.T) {
 			if x := h.World().Seat("failover-three").Faults.At(0); !x.On() || !strings.Contains(x.Detail, "does not thaw") {
 				return fmt.Errorf("not cleared: %+v", x)
 			}
+			// It was tried again, and then the seat was out, charged to nobody in it.
+			if err := awaitWorld(t, h, func(w *world.World) bool { return w.Seat("failover-three").Unavailable != nil }); err != nil {
+				return err
+			}
+			if n := d.tried.Load(); n != clearTries {
+				return fmt.Errorf("it was tried %d times", n)
+			}
+			if u := h.World().Seat("failover-three").Unavailable; u.Source != "controller" || !strings.Contains(u.Detail, "its freeze on host could not be undone") {
+				return fmt.Errorf("the seat that cannot be mended: %+v", u)
+			}
 			lift := control.Ruling{Action: control.ClearFault, Territory: "failover-three", Fault: control.Fault{Kind: fault.Freeze}, Reason: "by hand"}
 			if err := refused(h.Rule(t.Context(), "ann", lift), "does not thaw"); err != nil {
 				return err
 			}
 			d.thaw.Store(true)
-			return h.Rule(t.Context(), "ann", lift)
+			return errors.Join(h.Rule(t.Context(), "ann", lift),
+				h.Rule(t.Context(), "ann", control.Ruling{Action: control.Restore, Territory: "failover-three", Reason: "it thawed"}))
 		}()
 	}()
 	res, err := h.Run(t.Context())
@@ -287,6 +305,7 @@ func TestRefereesFault(t *testing.T) {
 				}
 				errs := []error{
 					refused(do("failover-two", frozen, 0), "already: clear it first"),
+					refused(do("failover-two", control.Fault{Kind: fault.ClockJump, Machine: "host", JumpMS: 60_000}, 0), "already: clear it first"),
 					refused(do("nobody", frozen, 0), "no running seat"),
 					refused(do("failover-one", control.Fault{Kind: fault.Freeze, Machine: "mars"}, 0), "no machine"),
 					refused(do("failover-one", control.Fault{Kind: fault.ProcessKill, Machine: "host"}, 0), "unit"),

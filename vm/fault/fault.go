@@ -108,6 +108,19 @@ func (k Kind) Lasts() bool {
 // Boots says that a machine's boot ends by it, and with that what is connected there.
 func (k Kind) Boots() bool { return k == PowerCut || k == HardReset || k == CleanReboot }
 
+// Undoes says that a fault of the kind, as it comes or as it goes, ends one of the other
+// kind that is on the same machine: a boot ends what is in memory only, and starts what
+// was stopped; a boot and a thaw put the clock right.
+func (k Kind) Undoes(other Kind) bool {
+	switch other {
+	case ClockJump:
+		return k == Freeze || k == DiskError || k.Boots()
+	case ServiceStop, MemoryPressure:
+		return k == DiskError || k.Boots()
+	}
+	return false
+}
+
 // Param is the error of one parameter of a fault: that it is missing, out of bounds,
 // or none of its kind's.
 type Param struct {

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,22 @@ func TestParsePing(t *testing.T) {
 	for _, bad := range []string{"", "ping: unknown host", "-1 packets transmitted, 0 received", "2 packets transmitted, 3 received", "x packets transmitted, 1 received"} {
 		if got, ok := parsePing(bad); ok {
 			t.Errorf("%q: %+v", bad, got)
+		}
+	}
+}
+
+// What a boot or a thaw ends is known of every kind, so that none is said to last which
+// does not. What lies on the disk, or outside the machine, outlasts both.
+func TestUndoes(t *testing.T) {
+	boots := []Kind{PowerCut, HardReset, CleanReboot, DiskError}
+	want := map[Kind][]Kind{
+		ClockJump: append([]Kind{Freeze}, boots...), ServiceStop: boots, MemoryPressure: boots,
+	}
+	for _, k := range Kinds() {
+		for _, other := range Kinds() {
+			if got := k.Undoes(other); got != slices.Contains(want[other], k) {
+				t.Errorf("%s undoes %s: %t", k, other, got)
+			}
 		}
 	}
 }
