@@ -109,6 +109,27 @@ func TestScheduledFaults(t *testing.T) {
 	}
 }
 
+// A player that a fault ends is not charged with it; one that gives up by itself, long
+// after it, is.
+func TestPlayerEndedByFault(t *testing.T) {
+	p := withFaults(t, 10, arena.Fault{ID: "cut", Kind: "power-cut", AtMS: ptr[uint64](1500), ForMS: 300})
+	scripts := []string{"# must\nsleep 60\n", idle, "# pause 6s\n# must\nfalse\n"}
+	for i := range p.Manifest.Agents {
+		p.FS.(overlay).over[*p.Manifest.Agents[i].Script].Data = []byte(scripts[i])
+	}
+	f := race(t, driver(), p)
+	want := map[string]string{p.Manifest.Agents[0].ID: "arena", p.Manifest.Agents[2].ID: "player"}
+	for _, b := range of(t, f.rec, func(b event.AgentFinished) bool { return !b.Success }) {
+		if b.Source != want[b.Agent] {
+			t.Errorf("%s is charged with %q", b.Source, b.Detail)
+		}
+		delete(want, b.Agent)
+	}
+	if len(want) > 0 {
+		t.Errorf("these did not fail: %v", want)
+	}
+}
+
 // A fault is undone once the machine runs that another one has frozen, and none begins
 // that would undo one which is there, nor is undone by it: a thaw puts the clock right, and
 // a boot starts what was stopped.

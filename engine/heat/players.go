@@ -16,6 +16,7 @@ import (
 	"refbox/engine/event"
 	"refbox/engine/referee"
 	"refbox/engine/text"
+	"refbox/engine/world"
 )
 
 // abortGrace is what players get to end in when a heat is aborted.
@@ -69,7 +70,7 @@ func (h *Heat) startPlayers(ctx context.Context, deadline time.Time, expired <-c
 			}
 			if !frozen && (out || ctx.Err() == nil) {
 				s.finished(r) // before the outcome: it has its own clock
-				src := r.Status.Source()
+				src := s.charged(r)
 				p.sound = p.sound || (src != "harness" && src != "provider")
 				p.playing--
 				switch {
@@ -132,7 +133,37 @@ func (s *seat) finished(r agent.Result) {
 	if l := r.Limit; l != nil {
 		s.heat.say(event.LimitReached{Agent: s.arena.Agent.ID, Limit: l.Limit, Detail: l.Detail})
 	}
-	s.heat.say(r.Event(s.arena.Agent.ID))
+	end := r.Event(s.arena.Agent.ID)
+	if f, ok := end.(event.AgentFinished); ok {
+		f.Source = s.charged(r)
+		end = f
+	}
+	s.heat.say(end)
+}
+
+// charged is who is charged with how a player ended. One that fails while a fault is on
+// its seat, or of an action that one came or went in, is not: as with the referee's own
+// checks, whoever put the fault there is.
+func (s *seat) charged(r agent.Result) string {
+	source := r.Status.Source()
+	state := s.heat.World().Seat(s.id())
+	if state == nil || r.Status != agent.Failed && r.Status != agent.HarnessError {
+		return source
+	}
+	since := s.heat.clock()
+	if last, ok := state.Actions.Last(); ok {
+		since = last.StartMS
+	}
+	for _, f := range state.Faults.All() {
+		switch {
+		case f.State == world.FaultNotInjected, !f.On() && *f.EndedMS < since:
+		case f.Author == "arena":
+			return "arena"
+		default:
+			return "controller"
+		}
+	}
+	return source
 }
 
 // stop tells the players to stop.
