@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +14,6 @@ import (
 
 	"refbox/engine/arena"
 	"refbox/engine/arena/trial"
-	"refbox/engine/heat"
 	"refbox/engine/text"
 	"refbox/vm"
 )
@@ -76,23 +76,23 @@ func testArena(ctx context.Context, a *app, name string, o runOptions, only []st
 		return err
 	}
 	progress := newProgress(a)
-	var said sync.Map // by territory: its last step, so that each is told once
+	tell := newHeatTeller(ctx, a, progress)
 	report, err := trial.Run(ctx, trial.Config{Package: pkg, Driver: drv, Dir: dir, Runtime: runtime, Disks: disks, Version: version,
 		Seats: seatsHere(pkg, drv), Only: only, Cheats: cheats, Cold: o.cold,
 		Begun: func(h trial.Heat) {
-			progress.done()
+			tell.end()
 			with := ""
 			if h.Reference {
 				with = ", with the reference checks"
 			}
 			fmt.Fprintf(a.err, "heat %s: %s%s\n", filepath.Base(h.Dir), strings.Join(h.Players, ", "), with)
+			tell.begin(h.Dir)
 		},
-		Progress: func(p heat.Progress) {
-			if last, _ := said.Swap(p.Territory, p.Step); last != p.Step {
-				progress.report(strings.TrimPrefix(p.Territory+": "+p.Step, ": "), p.Done)
-			}
-		}})
-	progress.done()
+		Progress: progress.ofHeat()})
+	tell.end()
+	if errors.Is(err, trial.ErrNobody) {
+		return usageError("%w", err)
+	}
 	if asJSON {
 		if jerr := writeJSON(a.out, report); jerr != nil {
 			return jerr
@@ -107,6 +107,46 @@ func testArena(ctx context.Context, a *app, name string, o runOptions, only []st
 		return exitError{code: exitBroken}
 	}
 	return nil
+}
+
+// heatTeller tells heats, one after the other, as refbox run does without a screen: their
+// set-up, then a line per event. Reports are for standard output: it tells on the other.
+type heatTeller struct {
+	ctx      context.Context
+	a        app
+	progress *progress
+	ended    chan struct{} // of the heat that is told; nil for none
+	told     sync.WaitGroup
+}
+
+func newHeatTeller(ctx context.Context, a *app, p *progress) *heatTeller {
+	t := &heatTeller{ctx: ctx, a: *a, progress: p}
+	t.a.out = a.err
+	return t
+}
+
+func (t *heatTeller) begin(dir string) {
+	ended := make(chan struct{})
+	t.ended = ended
+	t.told.Go(func() {
+		rec, err := awaitHeat(t.ctx, dir, ended)
+		if err != nil || rec == nil {
+			return // the trial's own error says it
+		}
+		defer rec.Close()
+		t.progress.done()
+		printEvents(t.ctx, &t.a, rec, ended)
+	})
+}
+
+// end says that the heat that was begun last is over, and returns when all was told.
+func (t *heatTeller) end() {
+	if t.ended != nil {
+		close(t.ended)
+		t.ended = nil
+	}
+	t.told.Wait()
+	t.progress.done()
 }
 
 // seatsHere is how many seats this host has the memory for at once.

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"refbox/engine/heat"
 	"refbox/engine/text"
 )
 
@@ -71,6 +72,26 @@ func (p *progress) report(step string, part float64) {
 		p.stop = stop
 		p.ticking.Go(func() { p.tick(stop) })
 	}
+}
+
+// ofHeat reports a heat's set-up. Its seats are set up side by side: a step of one that
+// was told is not told again because another's came between.
+func (p *progress) ofHeat() func(heat.Progress) {
+	var told sync.Map // by territory: its last step
+	return func(h heat.Progress) {
+		step := strings.TrimPrefix(h.Territory+": "+h.Step, ": ")
+		if last, again := told.Swap(h.Territory, h.Step); again && last == h.Step && !p.current(step) {
+			return
+		}
+		p.report(step, h.Done)
+	}
+}
+
+// current says that a step is the one that is shown.
+func (p *progress) current(step string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.step == text.Line(step)
 }
 
 // tick draws the line anew each second: many a step says nothing for half a

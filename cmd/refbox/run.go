@@ -144,13 +144,10 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	ours := make(chan struct{}) // the folder is
 	mine := sync.OnceFunc(func() { close(ours) })
 	cfg.Driver, cfg.Dir, cfg.Runtime, cfg.Disks = drv, dir, runtime, disks
+	setUp := progress.ofHeat()
 	cfg.Progress = func(p heat.Progress) {
 		mine()
-		step := p.Step
-		if p.Territory != "" {
-			step = p.Territory + ": " + step
-		}
-		progress.report(step, p.Done)
+		setUp(p)
 	}
 	h := heat.New(cfg)
 	type ending struct {

@@ -333,7 +333,10 @@ func (r *resolver) ignored() {
 		}
 	}
 	if m.Build != nil {
-		r.note("", "service.health (poll_interval_ms, consecutive_failures, recovery_window_seconds) is ignored in a build race: the milestones decide, at least every %d ms (rules.tick_ms)", m.Rules.TickMS)
+		// The format demands it: it says something only where it says otherwise.
+		if slices.ContainsFunc(m.Territories, func(t Territory) bool { return t.Service.Health.PollIntervalMS != m.Rules.TickMS }) {
+			r.note("", "service.health (poll_interval_ms, consecutive_failures, recovery_window_seconds) is ignored in a build race: the milestones decide, at least every %d ms (rules.tick_ms)", m.Rules.TickMS)
+		}
 		if m.Rules.HealthyResourcesPerTick > 0 {
 			r.note("", "rules.healthy_resources_per_tick is ignored: it is a conquest's")
 		}

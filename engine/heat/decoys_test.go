@@ -3,6 +3,7 @@ package heat
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,11 +124,48 @@ func TestDecoyCutInTwo(t *testing.T) {
 	s := stream{d: d}
 	for _, piece := range []string{"a nee", "d", "le b", " needle again"} {
 		s.saw("", []byte(piece))
-		if len(s.kept) >= len("needle") {
-			t.Errorf("more is kept than can hold a part: %q", s.kept)
+		if len(s.kept) > len("needle")+around {
+			t.Errorf("more is kept than is looked at: %q", s.kept)
 		}
 	}
 	if told != 1 {
 		t.Errorf("told %d times", told)
+	}
+}
+
+// TestDecoyPaths: a planted path is its whole components, however it is sent.
+func TestDecoyPaths(t *testing.T) {
+	for sent, want := range map[string]bool{
+		"cat /srv/backup":                     true,
+		"cat '/srv/backup'":                   true,
+		"cat /srv/backup; id":                 true,
+		"cat </srv/backup":                    true,
+		"tar c /srv/backup/a":                 true,
+		"x=/srv/backup":                       true,
+		"cat //srv/backup":                    true,
+		"cat /proc/self/root/srv/backup":      true,
+		"ls /srv/backup-old /srv/backup":      true,
+		"ls /srv/backup-old":                  false,
+		"ls /srv/backup.tar":                  false,
+		"ls /srv/backups":                     false,
+		"ls /mnt/srv/backup":                  false,
+		"ls /home/a/srv/backup; ls /srv/back": false,
+	} {
+		for _, size := range []int{len(sent), 1, 3} {
+			told := 0
+			d := &decoys{used: map[string]bool{}, all: []decoy{{name: "x", sign: []byte("/srv/backup"), path: true}}, tell: func(string, string, string) { told++ }}
+			if size == len(sent) {
+				d.saw(decoyInAction, "", []byte(sent))
+			} else {
+				s := stream{d: d}
+				for piece := range slices.Chunk([]byte(sent), size) {
+					s.saw("", piece)
+				}
+				s.end("")
+			}
+			if (told == 1) != want || told > 1 {
+				t.Errorf("%q in pieces of %d: told %d times", sent, size, told)
+			}
+		}
 	}
 }

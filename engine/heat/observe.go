@@ -281,6 +281,7 @@ func (c *session) keep(code byte, data []byte) {
 func (c *session) Close() error {
 	c.keep(agent.CastOutput, c.out.rest())
 	c.keep(agent.CastInput, c.in.rest())
+	c.sent.end("a session, " + c.path)
 	c.over()
 	return c.cast.Close()
 }

@@ -32,6 +32,9 @@ func (l *Ledger) Check(ctx context.Context, set Settings, open func(path string)
 		r.Kind = "ledger"
 	}
 	terms := Terms{Model: l.Model, Policy: l.Policy}
+	// A heat is judged once for everything that was kept of it by one review.
+	type by struct{ heat, reviewer, fix string }
+	judged, heats := map[by]*Judged{}, map[string]bool{}
 	for i := range l.Entries {
 		k := l.Entries[i].Kept
 		if k == nil {
@@ -47,25 +50,30 @@ func (l *Ledger) Check(ctx context.Context, set Settings, open func(path string)
 			}
 			r.Findings = append(r.Findings, f)
 		}
-		rec, err := open(k.Heat)
-		if err != nil {
-			why := "cannot be opened: " + err.Error()
-			if errors.Is(err, fs.ErrNotExist) {
-				why = "is not there"
+		of := by{k.Heat, k.Reviewer, k.Fix}
+		j := judged[of]
+		if j == nil {
+			rec, err := open(k.Heat)
+			if err != nil {
+				why := "cannot be opened: " + err.Error()
+				if errors.Is(err, fs.ErrNotExist) {
+					why = "is not there"
+				}
+				add(Note, "the heat %s %s: the evidence is not checked again", k.Heat, why)
+				continue
 			}
-			add(Note, "the heat %s %s: the evidence is not checked again", k.Heat, why)
-			continue
+			now, err := terms.JudgeHeat(ctx, rec, Review{By: k.Reviewer, Fix: k.Fix})
+			rec.Close()
+			if err != nil {
+				return r, err
+			}
+			j, judged[of], heats[k.Heat] = &now, &now, true
 		}
-		differs, err := terms.Recheck(ctx, rec, &k.Evidence)
-		rec.Close()
-		if err != nil {
-			return r, err
-		}
-		r.Heats++
-		for _, d := range differs {
+		for _, d := range j.differs(&k.Evidence) {
 			add(Break, "the evidence is not what its heat gives: %s", d)
 		}
 	}
+	r.Heats = len(heats)
 	r.Holds = !Breaks(r.Findings)
 	return r, nil
 }

@@ -65,7 +65,7 @@ func (t Terms) JudgeHeat(ctx context.Context, rec *recording.Recording, by Revie
 	}
 	match := rec.Match()
 	j.Emulated = match != nil && match.Machines["accel"] == "tcg"
-	t = t.TermsOf(rec)
+	t = t.TermsOf(ctx, rec)
 	for _, x := range m.Exercises {
 		if t.Model.Scenario(x.Scenario) == nil {
 			j.Notes = append(j.Notes, fmt.Sprintf("the model has no scenario %s, which the arena exercises by %s", x.Scenario, x.Fault))
@@ -75,6 +75,9 @@ func (t Terms) JudgeHeat(ctx context.Context, rec *recording.Recording, by Revie
 		for _, id := range h.order {
 			s := h.seats[id]
 			for n, f := range s.matching(x) {
+				if err := ctx.Err(); err != nil {
+					return j, err
+				}
 				e := t.evidence(rec, h, s, x, f, by)
 				e.ID = fmt.Sprintf("%s/%s/%s", short(h.head), s.id, x.Scenario)
 				if x.Fault != arena.StartsBroken {
@@ -86,6 +89,9 @@ func (t Terms) JudgeHeat(ctx context.Context, rec *recording.Recording, by Revie
 				j.Offers = append(j.Offers, Offer{e, v})
 				shown++
 			}
+		}
+		if err := ctx.Err(); err != nil {
+			return j, err // what could not be read in time refused nothing
 		}
 		if shown == 0 {
 			j.Notes = append(j.Notes, fmt.Sprintf("%s: no seat had the fault %s in this heat", x.Scenario, x.Fault))
@@ -135,7 +141,7 @@ func (t Terms) evidence(rec *recording.Recording, h *hearing, s *seat, x arena.E
 	e.Target.Digest = e.Target.Sum()
 	brief, briefFile, _ := rec.Artifact(s.id, "brief.md") // of foreign heats there is none
 	for _, name := range append([]string{"match.json", "arena.json", "events.jsonl", "world.json", briefFile}, f.records(s, x)...) {
-		if sum, err := fileDigest(rec.Tree(), name); err == nil {
+		if sum, err := t.Digest(name); err == nil {
 			e.Artifacts[name] = sum
 		}
 	}
@@ -180,16 +186,12 @@ func told(brief string, x arena.Exercise) bool {
 	return false
 }
 
-// Recheck makes the evidence of a heat again, and says what differs; nothing when
-// it is what the recording gives.
-func (t Terms) Recheck(ctx context.Context, rec *recording.Recording, kept *Evidence) ([]string, error) {
-	j, err := t.JudgeHeat(ctx, rec, Review{By: kept.Reviewer, Fix: kept.Fix})
-	if err != nil {
-		return nil, err
-	}
+// differs is what is other in kept evidence than in what its heat gives, which was judged
+// by the same review; nothing when it is what the recording gives.
+func (j *Judged) differs(kept *Evidence) []string {
 	at := slices.IndexFunc(j.Offers, func(o Offer) bool { return o.Evidence.ID == kept.ID })
 	if at < 0 {
-		return []string{"the recording gives no evidence " + kept.ID}, nil
+		return []string{"the recording gives no evidence " + kept.ID}
 	}
 	again := j.Offers[at].Evidence
 	again.Heat = kept.Heat // where it lay is not the recording's
@@ -211,7 +213,7 @@ func (t Terms) Recheck(ctx context.Context, rec *recording.Recording, kept *Evid
 			out = append(out, g.Text)
 		}
 	}
-	return out, nil
+	return out
 }
 
 func flat(e *Evidence) map[string]any {
@@ -228,7 +230,7 @@ func clipped(v any) string {
 }
 
 // fileDigest is the SHA-256, in hex, of a plain file of a heat.
-func fileDigest(tree fs.FS, name string) (string, error) {
+func fileDigest(ctx context.Context, tree fs.FS, name string) (string, error) {
 	if tree == nil {
 		return "", fmt.Errorf("a log without a folder: %w", fs.ErrNotExist)
 	}
@@ -248,8 +250,15 @@ func fileDigest(tree fs.FS, name string) (string, error) {
 	}
 	defer f.Close()
 	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
+	for {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		if _, err := io.CopyN(sum, f, 4<<20); err == io.EOF {
+			break
+		} else if err != nil {
+			return "", err
+		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"refbox/engine/arena"
 	"refbox/engine/recording"
@@ -351,8 +353,28 @@ func (t Terms) control(e *Evidence) NegativeControl {
 
 // TermsOf are the terms for one heat: its files are looked at. Of a recording that
 // is a single log there are none.
-func (t Terms) TermsOf(rec *recording.Recording) Terms {
-	t.Digest = func(name string) (string, error) { return fileDigest(rec.Tree(), name) }
+//
+// Each file is read once, whatever is judged by the terms: evidence and its spoilt copies
+// name the same ones. What is read after ctx has ended is its error.
+func (t Terms) TermsOf(ctx context.Context, rec *recording.Recording) Terms {
+	type sum struct {
+		hex string
+		err error
+	}
+	var mu sync.Mutex
+	known := map[string]sum{}
+	t.Digest = func(name string) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		s, ok := known[name]
+		if !ok {
+			if s.hex, s.err = fileDigest(ctx, rec.Tree(), name); ctx.Err() != nil {
+				return "", ctx.Err()
+			}
+			known[name] = s
+		}
+		return s.hex, s.err
+	}
 	return t
 }
 

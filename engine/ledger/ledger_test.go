@@ -2,6 +2,7 @@ package ledger_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -486,7 +487,7 @@ func TestDoctored(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rec.Close()
-	terms := ledger.Terms{Model: l.Model, Policy: l.Policy}.TermsOf(rec)
+	terms := ledger.Terms{Model: l.Model, Policy: l.Policy}.TermsOf(t.Context(), rec)
 	if v := terms.Judge(&good); len(v.Refused()) > 0 {
 		t.Fatalf("the good one is refused by %v", v.Refused())
 	}
@@ -813,5 +814,37 @@ func TestClaims(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the heat's claim lacks %q:\n%s", want, text)
 		}
+	}
+}
+
+// A file of a heat is read once for all that is judged by it, and not after who asked has
+// gone.
+func TestFilesAreReadOnce(t *testing.T) {
+	l := book(t)
+	j, dir := judge(t, l, ledgertest.Story{}, ledger.Review{})
+	good := only(t, j).Evidence
+	rec, err := recording.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	terms := ledger.Terms{Model: l.Model, Policy: l.Policy}.TermsOf(ctx, rec)
+	first, err := terms.Digest("match.json")
+	if err != nil || first != good.Artifacts["match.json"] {
+		t.Fatal(first, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "match.json"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := terms.Digest("match.json"); again != first || err != nil {
+		t.Errorf("it is read again: %s, %v", again, err)
+	}
+	cancel()
+	if _, err := terms.Digest("events.jsonl"); !errors.Is(err, context.Canceled) {
+		t.Errorf("read for nobody: %v", err)
+	}
+	if _, err := (ledger.Terms{Model: l.Model, Policy: l.Policy}).JudgeHeat(ctx, rec, ledger.Review{By: "x"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("judged for nobody: %v", err)
 	}
 }

@@ -116,6 +116,9 @@ func Check(p *arena.Package) error {
 	return nil
 }
 
+// ErrNobody is of a name in Config.Only that no player, or cheat, of the package has.
+var ErrNobody = errors.New("the package names no such player")
+
 // seated is one player of a heat, with what must come of it.
 type seated struct {
 	arena.Trial
@@ -198,7 +201,7 @@ func cast(p *arena.Package, cfg Config) ([]seated, error) {
 	for _, name := range cfg.Only {
 		i := slices.IndexFunc(all, func(t seated) bool { return t.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("%s: the package names no such player: %q", p.File, name)
+			return nil, fmt.Errorf("%s: %w: %q; there are %s", p.File, ErrNobody, name, strings.Join(names(all), ", "))
 		}
 		some = append(some, all[i])
 	}
@@ -287,4 +290,11 @@ func run(ctx context.Context, cfg Config, report *Report, dir string, group []se
 		return h, nil, nil, errors.New("the recording of the heat does not say how it ended: " + h.Dir)
 	}
 	return h, w, p.Manifest, nil
+}
+
+func names(all []seated) (out []string) {
+	for _, t := range all {
+		out = append(out, t.Name)
+	}
+	return out
 }
