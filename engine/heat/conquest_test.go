@@ -2,6 +2,7 @@ package heat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,9 +14,11 @@ import (
 	"time"
 
 	"refbox/engine/arena"
+	"refbox/engine/control"
 	"refbox/engine/event"
 	"refbox/engine/recording"
 	"refbox/engine/world"
+	"refbox/vm/fault"
 	"refbox/vm/sim"
 )
 
@@ -196,6 +199,59 @@ func TestConquestLastStanding(t *testing.T) {
 	}
 	if n := rec.World(rec.Len()).Seat("north"); n.State != "eliminated" || !strings.Contains(*n.EliminationDetail, "connection") {
 		t.Errorf("%+v", n)
+	}
+}
+
+// TestConquestIsPaused: a pause takes nothing from anybody, a referee rules who is out, and
+// faults are for races.
+func TestConquestIsPaused(t *testing.T) {
+	p := conquered(t, true, map[string]string{"west": "true\n", "east": "true\n", "north": "# pause 60s\ntrue\n"})
+	p.Manifest.Rules.DurationSeconds = 4
+	h := New(Config{Package: p, Driver: forts(), Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t)})
+	type ended struct {
+		res Result
+		err error
+	}
+	done := make(chan ended, 1)
+	go func() {
+		res, err := h.Run(t.Context())
+		done <- ended{res, err}
+	}()
+	rule := func(r control.Ruling) error {
+		for {
+			err := h.Rule(t.Context(), "ref", r)
+			if !errors.Is(err, errNotRunning) {
+				return err
+			}
+			time.Sleep(20 * time.Millisecond) // the heat is being prepared: nothing tells a desk that it opens
+		}
+	}
+	if err := rule(control.Ruling{Action: control.Pause, Reason: "look"}); err != nil {
+		t.Fatal(err)
+	}
+	at, ticks := h.clock(), h.World().Seat("west").UptimeTicks
+	time.Sleep(1500 * time.Millisecond) // longer than the recovery window
+	if now := h.clock(); now != at || h.World().Seat("west").UptimeTicks != ticks {
+		t.Errorf("the clock went from %d to %d", at, now)
+	}
+	if err := rule(control.Ruling{Action: control.Resume, Reason: "go on"}); err != nil {
+		t.Fatal(err)
+	}
+	err := rule(control.Ruling{Action: control.InjectFault, Territory: "west", Reason: "try", Fault: fault.Fault{Kind: fault.Freeze, Machine: "west"}})
+	if err == nil || !strings.Contains(err.Error(), "conquest") {
+		t.Errorf("a fault: %v", err)
+	}
+	if err := rule(control.Ruling{Action: control.Unavailable, Territory: "north", Reason: "left"}); err != nil {
+		t.Error(err)
+	}
+	e := <-done
+	if e.err != nil {
+		t.Fatal(e.err)
+	}
+	rec := open(t, e.res.Dir)
+	w := rec.World(rec.Len())
+	if n := w.Seat("north"); n.State != "eliminated" || *n.EliminationSource != "controller" || w.Seat("west").DegradedMS != 0 || e.res.Outcome.Reason != "match timer expired" {
+		t.Errorf("%+v %+v", e.res.Outcome, n)
 	}
 }
 
