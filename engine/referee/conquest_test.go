@@ -117,7 +117,7 @@ func TestConquestByTheClock(t *testing.T) {
 			t.Fatalf("%+v %v", out, err)
 		}
 		want := []string{"22 c degraded", "26 c recovering", "28 c healthy", "32 b degraded", "42 b eliminated",
-			"42 b out: player: not healthy within the recovery window of 10s: status 502", "60 match timer expired"}
+			"42 b out: player: status 502; not healthy again within 10s", "60 match timer expired"}
 		if got := s.lines(); !slices.Equal(got, want) {
 			t.Errorf("%q", got)
 		}

@@ -70,7 +70,7 @@ func (s standing) expired(h Holding, now uint64) (standing, *shift) {
 	if (s.state != stateDegraded && s.state != stateRecovering) || now < s.until {
 		return s, nil
 	}
-	return s.step(stateEliminated, fmt.Sprintf("not healthy within the recovery window of %v: %s", h.Recovery, s.last))
+	return s.step(stateEliminated, fmt.Sprintf("%s; not healthy again within %v", s.last, h.Recovery))
 }
 
 func (s standing) step(to, reason string) (standing, *shift) {

@@ -7,7 +7,7 @@ import psycopg2
 
 
 def health():
-    conn = psycopg2.connect("host=127.0.0.1 dbname=archive user=archivist connect_timeout=2 options='-c statement_timeout=2000'")
+    conn = psycopg2.connect("host=127.0.0.1 dbname=archive user=archivist connect_timeout=8 options='-c statement_timeout=8000'")
     try:
         with conn.cursor() as c:
             c.execute("SELECT value FROM archive WHERE name = 'health'")

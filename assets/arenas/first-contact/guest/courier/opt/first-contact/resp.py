@@ -16,7 +16,7 @@ def ask(*words):
     if password:
         commands.insert(0, ("AUTH", password))
     try:
-        with socket.create_connection(("127.0.0.1", 6379), timeout=2) as conn, conn.makefile("rb") as f:
+        with socket.create_connection(("127.0.0.1", 6379), timeout=8) as conn, conn.makefile("rb") as f:
             for c in commands:
                 parts = [b"*%d\r\n" % len(c)] + [b"$%d\r\n%s\r\n" % (len(w.encode()), w.encode()) for w in c]
                 conn.sendall(b"".join(parts))
