@@ -5,11 +5,7 @@ cat /etc/postgresql/15/main/pg_hba.conf
 ---
 # must
 sed -i '/10\.77/d' /etc/postgresql/15/main/pg_hba.conf
-systemctl reload postgresql@15-main.service
-psql -U postgres -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_addr <<= '10.77.0.0/24'"
----
-# must
-psql -U archivist -d archive -c "UPDATE archive SET value = 'ok' WHERE name = 'health'"
+psql -U postgres -d archive -c 'SELECT pg_reload_conf()' -c "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE client_addr <<= '10.77.0.0/24'" -c "UPDATE archive SET value = 'ok' WHERE name = 'health'"
 ---
 # note Theirs.
 timeout 10 curl -sS -o /dev/null --max-time 5 -X PUT --data-binary nowhere http://gatekeeper:8080/routes/checkout
