@@ -83,6 +83,7 @@ func each(c *ssh.Client, n int, command, want string) (good int, err error) {
 // A seat that prints without end and opens thousands of sessions fills no disk: it
 // is told of once, its sessions go on working, and the others race as ever.
 func TestHostileSeatFillsNoDisk(t *testing.T) {
+	t.Parallel()
 	within := limits{bytes: 1 << 20, sessions: 300, actions: 900}
 	const sessions = 1100
 	said := strings.Repeat("x", 200) + "\n"
@@ -178,6 +179,7 @@ func TestHostileSeatFillsNoDisk(t *testing.T) {
 // Sessions beyond the bound work, are in the log with their output, and say that
 // they have no record.
 func TestNotEverySessionIsRecorded(t *testing.T) {
+	t.Parallel()
 	within := limits{bytes: 64 << 20, sessions: 50, actions: 1000}
 	done := make(chan error, 1)
 	f := raceWithin(t, within, func(ctx context.Context, s agent.Seat, r agent.Report) agent.Result {

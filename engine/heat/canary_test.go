@@ -26,6 +26,7 @@ func withCanary(p *arena.Package) *arena.Package {
 }
 
 func TestCanary(t *testing.T) {
+	t.Parallel()
 	res := race(t, driver(), withCanary(pkg(t, after(time.Second, right), idle, forgetful)))
 	w := res.rec.World(res.rec.Len())
 	if w.Winner == nil || *w.Winner != "failover-one" {
@@ -99,6 +100,7 @@ def verify(seat):
 
 // An arena that declares none has none.
 func TestNoCanary(t *testing.T) {
+	t.Parallel()
 	p := pkg(t, right, idle, idle)
 	p.Manifest.Canary = nil
 	res := race(t, driver(), p)
@@ -109,6 +111,7 @@ func TestNoCanary(t *testing.T) {
 
 // A pause is no outage: what is under way ends before machines are frozen.
 func TestCanaryInAPause(t *testing.T) {
+	t.Parallel()
 	p := withCanary(pkg(t, right, idle, idle))
 	p.Manifest.Build.StopOnFirstDurable = false
 	h := New(Config{Package: p, Driver: driver(), Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t)})

@@ -13,8 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"refbox/engine/agent"
 	"refbox/engine/control"
 	"refbox/engine/event"
@@ -37,7 +35,6 @@ func until(c io.Reader, words string) error {
 // atDesk runs a heat, and f at its desk once its players play.
 func atDesk(t *testing.T, f func(h *Heat) error) finished {
 	t.Helper()
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	racing := make(chan struct{})
 	racingOnce := sync.OnceFunc(func() { close(racing) })
 	h := New(Config{Package: own(pkg(t, idle, idle, idle)), Driver: driver(), Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t),

@@ -47,6 +47,7 @@ func withFaults(t testing.TB, seconds uint64, faults ...arena.Fault) *arena.Pack
 // A schedule's faults come to each seat at their moment, are confirmed and undone; a drawn
 // moment, and a drawn seat, follow from the seed that the recording reveals.
 func TestScheduledFaults(t *testing.T) {
+	t.Parallel()
 	p := withFaults(t, 9,
 		arena.Fault{ID: "stop", Kind: "service-stop", Unit: ptr("failover-proxy.service"), Port: 8080, After: ptr(first), WaitMS: ptr[uint64](200), ForMS: 500},
 		arena.Fault{ID: "jump", Kind: "clock-jump", BackMS: 3_600_000, WindowMS: []uint64{100, 2000}, ForMS: 300, Reason: ptr("drill")},
@@ -112,6 +113,7 @@ func TestScheduledFaults(t *testing.T) {
 // A player that a fault ends is not charged with it; one that gives up by itself, long
 // after it, is.
 func TestPlayerEndedByFault(t *testing.T) {
+	t.Parallel()
 	p := withFaults(t, 10, arena.Fault{ID: "cut", Kind: "power-cut", AtMS: ptr[uint64](1500), ForMS: 300})
 	scripts := []string{"# must\nsleep 60\n", idle, "# pause 6s\n# must\nfalse\n"}
 	for i := range p.Manifest.Agents {
@@ -134,6 +136,7 @@ func TestPlayerEndedByFault(t *testing.T) {
 // that would undo one which is there, nor is undone by it: a thaw puts the clock right, and
 // a boot starts what was stopped.
 func TestOverlappingFaults(t *testing.T) {
+	t.Parallel()
 	f := race(t, driver(), withFaults(t, 14,
 		arena.Fault{ID: "stop", Kind: "service-stop", Unit: ptr("failover-proxy.service"), AtMS: ptr[uint64](300), ForMS: 300},
 		arena.Fault{ID: "ice", Kind: "freeze", AtMS: ptr[uint64](310), ForMS: 900},
@@ -219,6 +222,7 @@ func (m sabotagedMachine) Resume(ctx context.Context) error {
 // that is out, charged to the controller. One that cannot be undone is an outcome of its
 // own. The others race on.
 func TestFaultThatFails(t *testing.T) {
+	t.Parallel()
 	p := withFaults(t, 60, arena.Fault{ID: "ice", Kind: "freeze", AtMS: ptr[uint64](100), ForMS: 200, Proves: []string{"writes-restored"}})
 	script := right
 	for i := range p.Manifest.Agents {
@@ -303,6 +307,7 @@ func TestFaultThatFails(t *testing.T) {
 // A referee's fault, from here and from another process: what it does, that it is undone
 // from the same place, that two of a kind don't meet, and that its time is not the seat's.
 func TestRefereesFault(t *testing.T) {
+	t.Parallel()
 	for name, from := range map[string]func(*testing.T, *Heat) (control.Desk, func()){
 		"in process": func(_ *testing.T, h *Heat) (control.Desk, func()) { return h, func() {} },
 		"socket":     overSocket,
@@ -377,6 +382,7 @@ func TestRefereesFault(t *testing.T) {
 // The time of a fault that one seat alone has is not charged to it: it wins over a seat
 // that did the same at the same instant.
 func TestLoneFaultIsCredited(t *testing.T) {
+	t.Parallel()
 	p := own(pkg(t, idle, idle, idle))
 	work := make(chan struct{})
 	h := New(Config{Package: p, Driver: driver(), Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t),

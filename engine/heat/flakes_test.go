@@ -19,6 +19,7 @@ import (
 // with it, nobody is out of the race, and who is right wins. REFBOX_FLAKES says in
 // how many heats; REFBOX_SEED repeats the moments.
 func TestFlakesAreChargedToNobody(t *testing.T) {
+	t.Parallel()
 	heats := 2
 	if v := os.Getenv("REFBOX_FLAKES"); v != "" {
 		n, err := strconv.Atoi(v)

@@ -14,6 +14,7 @@ import (
 // TestFogOfWar: a guest that holds what players must not read is found out before
 // the start, and charged to the arena; else players are told the brief alone.
 func TestFogOfWar(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs a whole heat: skipped under -short")
 	}

@@ -156,6 +156,7 @@ func of[T event.Body](t testing.TB, r *recording.Recording, keep func(T) bool) (
 }
 
 func TestRightPlayerWins(t *testing.T) {
+	t.Parallel()
 	f := race(t, driver(), pkg(t, bundledScript(t, "right"), after(time.Minute, bundledScript(t, "careful")), bundledScript(t, "hasty")))
 	if f.Outcome.Winner != "failover-one" || f.Outcome.Seats[0].Points != 100 {
 		t.Fatalf("%+v\n%s", f.Outcome, logOf(f.Dir))
@@ -195,6 +196,7 @@ func TestRightPlayerWins(t *testing.T) {
 
 // A marker file that nothing heeds is no fence: a named attack refuses it.
 func TestMarkerIsNoFence(t *testing.T) {
+	t.Parallel()
 	p := pkg(t, marker, idle, idle)
 	p.Manifest.Rules.DurationSeconds = 4
 	f := race(t, driver(), p)
@@ -293,6 +295,7 @@ func mustKey(t *testing.T) ssh.PublicKey {
 }
 
 func TestBlockedRebootSuffersAlone(t *testing.T) {
+	t.Parallel()
 	p := pkg(t, after(500*time.Millisecond, bundledScript(t, "right")), right+"systemctl mask reboot.target poweroff.target\n", idle)
 	for i := range p.Manifest.Build.Milestones {
 		if m := &p.Manifest.Build.Milestones[i]; m.ID == "host-reboot" {
@@ -315,6 +318,7 @@ func TestBlockedRebootSuffersAlone(t *testing.T) {
 }
 
 func TestWedgedGuestDelaysNobody(t *testing.T) {
+	t.Parallel()
 	d := driver()
 	p := pkg(t, bundledScript(t, "right"), idle, idle)
 	h := New(Config{Package: p, Driver: d, Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t)})
@@ -346,6 +350,7 @@ func TestWedgedGuestDelaysNobody(t *testing.T) {
 }
 
 func TestFlakesChargeNobody(t *testing.T) {
+	t.Parallel()
 	d := driver()
 	p := pkg(t, after(time.Second, bundledScript(t, "right")), idle, idle)
 	h := New(Config{Package: p, Driver: d, Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t)})
@@ -376,6 +381,7 @@ func TestFlakesChargeNobody(t *testing.T) {
 }
 
 func TestKilledHelperIsChargedToThePlayer(t *testing.T) {
+	t.Parallel()
 	p := pkg(t, after(2*time.Second, bundledScript(t, "right")), right+"systemctl stop refbox-agent.service\nsystemctl mask refbox-agent.service\n", idle)
 	f := race(t, driver(), p)
 	if f.Outcome.Winner != "failover-one" {
@@ -407,6 +413,7 @@ func TestDeadlineEndsAHeat(t *testing.T) {
 }
 
 func TestRaceToTheLast(t *testing.T) {
+	t.Parallel()
 	// Late enough not to be in a dead heat, however busy the host is.
 	p := pkg(t, after(3*time.Second, right), right, right)
 	p.Manifest.Build.StopOnFirstDurable = false

@@ -53,6 +53,7 @@ func raceWith(t *testing.T, p *arena.Package, players agent.Registry) finished {
 // What would have driven a terminal is in the log once for each place; a
 // session's announced actions and input are in its record.
 func TestHostileSeat(t *testing.T) {
+	t.Parallel()
 	p := pkg(t, idle, idle, idle)
 	p.Manifest.Rules.DurationSeconds = 4
 	p.FS.(overlay).over["verify/reads-restored.star"] = &fstest.MapFile{Data: []byte(`def verify(seat):
@@ -173,6 +174,7 @@ func TestHostileSeat(t *testing.T) {
 // A guest that floods its console for the whole heat slows nobody down, and its
 // record is bounded.
 func TestFloodedConsole(t *testing.T) {
+	t.Parallel()
 	p := pkg(t, after(time.Second, bundledScript(t, "right")), "yes \"$(printf '\\033]0;owned\\007')\" >/dev/ttyS0\n", idle)
 	f := race(t, driver(), p)
 	if f.Outcome.Winner != "failover-one" {
@@ -205,6 +207,7 @@ func shown(cast []byte) (out string) {
 }
 
 func TestManySessions(t *testing.T) {
+	t.Parallel()
 	const sessions = 200
 	played := make(chan error, 1)
 	p, players := only(pkg(t, after(time.Second, bundledScript(t, "right")), idle, idle), func(ctx context.Context, s agent.Seat, r agent.Report) agent.Result {

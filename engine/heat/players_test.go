@@ -95,6 +95,7 @@ func raceBetween(t testing.TB, d vm.Driver, p *arena.Package, reg agent.Registry
 // A model wins through its tool; a program and a script race it. What each was
 // given to get in is nowhere but where it belongs.
 func TestMixedHeat(t *testing.T) {
+	t.Parallel()
 	const apiKey, programKey = "sk-marked-key-of-the-model", "marked-key-of-the-program"
 	s := (&llmtest.Server{Plan: repair, Key: apiKey}).Start()
 	defer s.Close()
@@ -218,6 +219,7 @@ func holdsNone(t testing.TB, dir string, words []string) {
 
 // Limits of a fleet end a player in a heat, as a typed event that why tells.
 func TestLimitIsTold(t *testing.T) {
+	t.Parallel()
 	turns := make([]llmtest.Turn, 50)
 	for i := range turns {
 		turns[i] = llmtest.Turn{Commands: []string{"true"}, NoUsage: i == 1}
@@ -252,6 +254,7 @@ func TestLimitIsTold(t *testing.T) {
 
 // An endpoint that fails is the provider's, in the log and in the explanation.
 func TestProviderIsCharged(t *testing.T) {
+	t.Parallel()
 	s := (&llmtest.Server{Always: &llmtest.Fault{Status: 401, Body: `{"error":{"message":"no such key"}}`}}).Start()
 	defer s.Close()
 	p, reg := fielded(t, llm.Player(llm.Config{Endpoint: s.Endpoint(), Model: "scripted"}), scripted(t, right), scripted(t, idle))

@@ -226,6 +226,7 @@ func TestVoidRunning(t *testing.T) {
 
 // While late artefacts are collected the outcome can be voided, and nothing else.
 func TestVoidDecided(t *testing.T) {
+	t.Parallel()
 	var h *Heat
 	var errs error
 	h = New(Config{Package: own(pkg(t, right, idle, idle)), Driver: driver(), Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t),
@@ -270,6 +271,7 @@ func TestVoidDecided(t *testing.T) {
 // Referees at once, here and in another process, do not corrupt a heat: what each
 // is told is what the log says, and the log makes sense.
 func TestRefereesAtOnce(t *testing.T) {
+	t.Parallel()
 	type tally struct {
 		sync.Mutex
 		done, refused int
@@ -338,6 +340,7 @@ func TestRefereesAtOnce(t *testing.T) {
 
 // A pause costs nobody anything: not the limit, not the instants.
 func TestPauseIsNotOnTheClock(t *testing.T) {
+	t.Parallel()
 	const pause = 1500 * time.Millisecond
 	p := own(pkg(t, idle, idle, idle))
 	p.Manifest.Rules.DurationSeconds = 2
@@ -383,6 +386,7 @@ func TestPauseIsNotOnTheClock(t *testing.T) {
 
 // Nor is it of the time that a player has of its own.
 func TestPauseIsNotThePlayersTime(t *testing.T) {
+	t.Parallel()
 	const pause = 1500 * time.Millisecond
 	p := own(pkg(t, idle, idle, idle))
 	racing := make(chan struct{})

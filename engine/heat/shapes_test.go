@@ -64,6 +64,7 @@ func write(t *testing.T, file, text string) {
 // the last, and a heat that goes on past the first durable seat, with two to eight
 // seats.
 func TestShapes(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs whole heats: skipped under -short")
 	}

@@ -17,6 +17,7 @@ import (
 // A person plays a seat through the desk: what they do is observed and recorded as
 // anyone's, their seat is not touched, and they win.
 func TestAPersonWins(t *testing.T) {
+	t.Parallel()
 	p := own(pkg(t, idle, idle, idle))
 	p.Manifest.Agents[0].Script, p.Manifest.Agents[0].Adapter = nil, "human"
 	racing := make(chan struct{})

@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"refbox/engine/agent"
 	"refbox/engine/arena"
 	"refbox/engine/event"
@@ -60,7 +58,6 @@ func registry(p player) agent.Registry {
 // cancelled runs a heat whose context ends as soon as reached is closed, and checks that it ends quickly, cleanly, and as aborted unless over.
 func cancelled(t *testing.T, cfg Config, reached <-chan struct{}, state string) Result {
 	t.Helper()
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	cfg.Dir, cfg.Runtime = filepath.Join(t.TempDir(), "heat"), runtimeFolder(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -177,6 +174,7 @@ func TestCancelWhileRacing(t *testing.T) {
 }
 
 func TestCancelWhileDraining(t *testing.T) {
+	t.Parallel()
 	p := own(pkg(t, idle, idle, idle))
 	p.Manifest.Rules.DurationSeconds = 1
 	p.Manifest.Heat.DrainSeconds = 60
@@ -252,7 +250,7 @@ func TestDrainTakesLateResults(t *testing.T) {
 }
 
 func TestSeatThatDoesNotStartIsOut(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	t.Parallel()
 	d := stalled{Driver: driver(), start: func(_ context.Context, name string) error {
 		if name == "failover-two" {
 			return errors.New("no memory\x1b[2J")
@@ -286,7 +284,6 @@ func TestNoSeatStarts(t *testing.T) {
 }
 
 func TestDesk(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	racing := make(chan struct{})
 	var once sync.Once
 	h := New(Config{Package: own(pkg(t, idle, idle, idle)), Driver: driver(), Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t),
@@ -407,7 +404,6 @@ func TestNoContest(t *testing.T) {
 
 // A disk that fills up ends the heat, and says so; the folder still opens.
 func TestDiskFull(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=200k"); err != nil {
 		t.Skip("a small tmpfs cannot be mounted here: ", err)
@@ -437,6 +433,7 @@ func TestDiskFull(t *testing.T) {
 // A host that fails a machine takes its seat out of the race, and charges nobody who
 // plays; the others go on.
 func TestHostFailsAMachine(t *testing.T) {
+	t.Parallel()
 	d := driver()
 	p := pkg(t, after(2*time.Second, bundledScript(t, "right")), idle, idle)
 	h := New(Config{Package: p, Driver: d, Dir: filepath.Join(t.TempDir(), "heat"), Runtime: runtimeFolder(t)})
