@@ -64,7 +64,6 @@ type Conquest struct {
 	live  sync.WaitGroup
 
 	expired chan struct{}
-	over    bool // Run's alone
 
 	mu      sync.Mutex
 	abort   context.CancelCauseFunc
@@ -158,13 +157,14 @@ func (c *Conquest) tick(ctx context.Context) {
 			continue
 		}
 		h, seen := found[g]
-		next, step := g.standing, (*shift)(nil)
 		if seen {
 			bodies = append(bodies, event.HealthObserved{Territory: g.ID, Healthy: h.Bad == "", Status: h.Status, LatencyMS: h.LatencyMS, Detail: h.Detail})
 		}
 		if err := g.Lost(); err != nil && g.lost == nil {
 			g.lost = &loss{"controller", err.Error()}
 		}
+		var next standing
+		var step *shift
 		switch {
 		case g.lost != nil:
 			bodies = append(bodies, event.SeatUnavailable{Territory: g.ID, Source: g.lost.source, Detail: g.lost.detail})
