@@ -42,14 +42,14 @@ class Database:
                 except psycopg2.errors.ReadOnlySqlTransaction as e:
                     self.drop()  # the next connection may lead elsewhere
                     raise Refused(str(e)) from None
-                except (psycopg2.OperationalError, psycopg2.InterfaceError) as e:
+                except psycopg2.Error as e:
+                    if e.pgcode and e.pgcode[:2] not in ("08", "57"):  # neither the connection's nor the server's end
+                        raise Refused(str(e)) from None
                     self.drop()
                     if write:
                         raise Unknown(str(e)) from None
                     if not reused:
                         raise Refused(str(e)) from None
-                except psycopg2.Error as e:  # the statement failed, and left nothing
-                    raise Refused(str(e)) from None
 
     def connect(self):
         try:
@@ -61,6 +61,11 @@ class Database:
     def drop(self):
         self.conn.close()
         self.conn = None
+
+
+def first(e):
+    """The first line of what went wrong."""
+    return (str(e).strip() or "no reason").splitlines()[0]
 
 
 db = Database()
@@ -79,9 +84,9 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self.say(*do())
         except Refused as e:
-            self.say(503, str(e).strip().splitlines()[-1] if str(e).strip() else "refused")
+            self.say(503, first(e))
         except Unknown as e:
-            self.say(502, str(e).strip().splitlines()[-1] if str(e).strip() else "unknown")
+            self.say(502, first(e))
 
     def record(self):
         name = self.path.removeprefix("/records/")
