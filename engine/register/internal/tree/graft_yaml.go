@@ -111,7 +111,10 @@ func (g *graft) yamlBehind(from, n int, text string) [][]Splice {
 		switch {
 		case line == "":
 		case line[0] == '#':
-			if depth >= n {
+			switch {
+			case depth > n: // it is about what is further in
+				end, talk = stop, stop
+			case depth == n:
 				talk = stop
 			}
 		case depth < n, depth == n && item && line[0] != '-', n == 0 && (line == "---" || line == "..."):

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"refbox/assets"
+)
+
+// ownArena writes a copy of primary-failover that is of the starter's app-db and of
+// one of its copies, as its user makes it.
+func ownArena(dir string) error {
+	tree, err := fs.Sub(assets.Arenas(), "primary-failover")
+	if err != nil {
+		return err
+	}
+	if err := os.CopyFS(dir, tree); err != nil {
+		return err
+	}
+	// The embedded tree has no modes; cp -r of the sources has them.
+	for _, pattern := range []string{"guest/opt/*/*", "players/*"} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := os.Chmod(f, 0o755); err != nil {
+				return err
+			}
+		}
+	}
+	file := filepath.Join(dir, "arena.toml")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	text := strings.Replace(string(data), "procedure = \"promotion\"\n", "procedure = \"restore\"\nstore = \"app-db\"\ncopy = \"app-db-dump\"\n", 1)
+	return os.WriteFile(file, []byte(text), 0o644)
+}
+
+// Drills, as a user runs and keeps them: each script says what it holds. "package DIR"
+// writes an arena of the user's own.
+func TestDrillScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/drill",
+		Setup: func(e *testscript.Env) error {
+			for _, name := range []string{"HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"} {
+				e.Setenv(name, e.WorkDir+"/"+name)
+			}
+			run, err := os.MkdirTemp("", "rb")
+			if err != nil {
+				return err
+			}
+			e.Defer(func() { os.RemoveAll(run) })
+			e.Setenv("XDG_RUNTIME_DIR", run)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "package": func(ts *testscript.TestScript, neg bool, args []string) {
+			if neg || len(args) != 1 {
+				ts.Fatalf("usage: package DIR")
+			}
+			ts.Check(ownArena(ts.MkAbs(args[0])))
+		}},
+	})
+}
+
+// The whole way on real machines: a heat on the store's own copy is a drill, which
+// closes what it is of, and the register's file keeps all that it had.
+func TestRealDrill(t *testing.T) {
+	b := realBox(t)
+	file, own, heat := b.path("mine.toml"), b.path("arenas/app-db"), b.path("heat")
+	if p := b.run(time.Minute, "register", "init", file); p.code != 0 {
+		t.Fatal(p.errors)
+	}
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ownArena(own); err != nil {
+		t.Fatal(err)
+	}
+	p := b.run(raceTime, "run", own, "--headless", "--drill", file, "--output", heat)
+	if p.code != 0 {
+		t.Fatalf("exits with %d\n%s%s", p.code, p.output, p.errors)
+	}
+	for _, want := range []string{"drill     drill of app-db: restore", "is within the objective (RTO), 1h", "closes restore-never-drilled"} {
+		if !strings.Contains(p.output.String(), want) {
+			t.Errorf("no %q at its end:\n%s", want, p.output)
+		}
+	}
+	if strings.Contains(p.output.String(), "no drill") {
+		t.Errorf("it is no drill:\n%s", p.output)
+	}
+	if p = b.run(time.Minute, "register", "drill", file, heat, "--yes"); p.code != 0 || !strings.Contains(p.output.String(), "its last restore that passed took") {
+		t.Fatalf("exits with %d\n%s%s", p.code, p.output, p.errors)
+	}
+	t.Logf("%s", p.output)
+	old := b.path("before.toml")
+	if err := os.WriteFile(old, before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if p = b.run(time.Minute, "register", "diff", old, file); !strings.Contains(p.output.String(), "closed    gap       restore-never-drilled  app-db") || !strings.Contains(p.output.String(), "count     drilled: 0 → 1") {
+		t.Errorf("%s", p.output)
+	}
+	after, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(before), "\n") {
+		if !strings.Contains(string(after), line) {
+			t.Errorf("the register lost %q", line)
+		}
+	}
+}
