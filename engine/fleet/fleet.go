@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -241,6 +242,14 @@ func (p *Player) rooted(dir string) {
 	}
 	if len(p.Command) > 0 && strings.Contains(p.Command[0], "/") {
 		p.Command[0] = at(p.Command[0])
+	}
+	// A player's program runs in a folder of its own, where a relative path means nothing.
+	for i, arg := range p.Command[min(1, len(p.Command)):] {
+		if strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
+			if _, err := os.Stat(at(arg)); err == nil {
+				p.Command[i+1] = at(arg)
+			}
+		}
 	}
 }
 

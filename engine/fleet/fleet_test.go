@@ -258,3 +258,58 @@ func TestOfPerson(t *testing.T) {
 		t.Errorf("a seat that there is not: %v", err)
 	}
 }
+
+// What plays is known by every file of the fleet's folder that its command names, and by
+// no other; a path of the file's folder reaches the program.
+func TestHashesCoverArguments(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("agent.py", "1")
+	put("etc/conf", "1")
+	put("else", "1")
+	put("fleet.toml", `schema_version = 1
+[[players]]
+id = "a"
+adapter = "command"
+command = ["sh", "./agent.py", "--conf=etc/conf", "--loud", "none", "../outside", "/etc/hostname"]
+`)
+	load := func() *Fleet {
+		t.Helper()
+		f, err := Load(filepath.Join(dir, "fleet.toml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	hash := func() string {
+		t.Helper()
+		h, err := load().Hashes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h["a"]
+	}
+	if got := load().Players[0].Command; got[1] != filepath.Join(dir, "agent.py") || got[2] != "--conf=etc/conf" || got[4] != "none" {
+		t.Errorf("%q", got)
+	}
+	was := hash()
+	for _, x := range []struct {
+		file    string
+		covered bool
+	}{{"else", false}, {"agent.py", true}, {"etc/conf", true}} {
+		put(x.file, "2")
+		now := hash()
+		if (now != was) != x.covered {
+			t.Errorf("%s was changed: covered %t", x.file, now != was)
+		}
+		was = now
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -44,7 +45,8 @@ func (f *Fleet) Part(seats map[string]string) (*Fleet, error) {
 }
 
 // Hashes are what each player is, by id: how the file describes it, and the bytes of
-// its script or program. Keys are no part of it.
+// its script or program, and of each file in the fleet file's folder that an argument of
+// the program names. Keys are no part of it.
 func (f *Fleet) Hashes() (map[string]string, error) {
 	out := map[string]string{}
 	for _, p := range f.Players {
@@ -69,9 +71,44 @@ func (f *Fleet) Hashes() (map[string]string, error) {
 				return nil, fmt.Errorf("%s: player %s: %w", f.File, p.ID, err)
 			}
 		}
+		for _, arg := range p.Command[min(1, len(p.Command)):] {
+			file, ok := f.named(arg)
+			if !ok {
+				continue
+			}
+			fmt.Fprintf(h, "\x00%s\x00", arg)
+			if err := addFile(h, file); err != nil {
+				return nil, fmt.Errorf("%s: player %s: %w", f.File, p.ID, err)
+			}
+		}
 		out[p.ID] = hex.EncodeToString(h.Sum(nil))
 	}
 	return out, nil
+}
+
+// named is the file in the fleet file's folder, or below it, that an argument names, whole
+// or after a "=".
+func (f *Fleet) named(arg string) (string, bool) {
+	if strings.HasPrefix(arg, "-") {
+		_, after, ok := strings.Cut(arg, "=")
+		if !ok {
+			return "", false
+		}
+		arg = after
+	}
+	dir, err := filepath.Abs(filepath.Dir(f.File))
+	if err != nil || arg == "" {
+		return "", false
+	}
+	file := arg
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(dir, file)
+	}
+	if rel, err := filepath.Rel(dir, file); err != nil || !filepath.IsLocal(rel) {
+		return "", false
+	}
+	info, err := os.Stat(file)
+	return file, err == nil && info.Mode().IsRegular()
 }
 
 func addFile(h io.Writer, name string) error {

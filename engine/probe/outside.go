@@ -75,7 +75,9 @@ func (a *Attempt) HTTPs(ctx context.Context, qs []Request) ([]Reply, error) {
 			pause.For(ctx, qs[i].After)
 		}
 		replies[i], recs[i], errs[i] = a.Seat.http(ctx, qs[i])
-		replies[i].Took = time.Duration(recs[i].TookMS) * time.Millisecond
+		if a.Seat.replay == nil { // else it is what was recorded, like the rest of the answer
+			replies[i].Took = time.Duration(recs[i].TookMS) * time.Millisecond
+		}
 	}
 	var wg sync.WaitGroup
 	for i := 1; i < len(qs) && a.Seat.replay == nil; i++ {

@@ -232,11 +232,12 @@ func (p *Replay) reply(call, machine string, request map[string]any) (Reply, err
 	if err != nil {
 		return Reply{}, err
 	}
+	took := time.Duration(r.TookMS) * time.Millisecond
 	if word := said(r, "error"); word != "" {
-		return Reply{Error: word}, nil
+		return Reply{Error: word, Took: took}, nil
 	}
 	body, err := whole(r, "body")
-	return Reply{Status: number(r, "status"), Body: []byte(body)}, err
+	return Reply{Status: number(r, "status"), Body: []byte(body), Took: took}, err
 }
 
 func said(r Record, name string) string {

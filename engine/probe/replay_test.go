@@ -22,6 +22,10 @@ func TestReplay(t *testing.T) {
 	get := func(at uint64, path, body string) Record {
 		return rec(t, at, `{"call":"http","request":{"method":"GET","url":"`+path+`","port":80},"response":{"status":200,"body":"`+body+`","bytes":`+num(len(body))+`}}`)
 	}
+	lost := func(at uint64) Record {
+		return rec(t, at, `{"call":"http","request":{"method":"GET","url":"/c","port":80},"response":{"error":"timeout"}}`)
+	}
+	lasting := func(r Record, ms uint64) Record { r.TookMS = ms; return r }
 	restart := rec(t, 50, `{"call":"guest.systemctl","request":{"argv":["systemctl","--no-ask-password","restart","--","x.service"]},"response":{"exit":0,"stdout":"","stderr":""}}`)
 	for name, x := range map[string]struct {
 		verify  string
@@ -57,6 +61,9 @@ func TestReplay(t *testing.T) {
 			rec(t, 1, `{"call":"port","request":{"port":9},"response":{"state":"closed"}}`), rec(t, 2, `{"call":"port","request":{"port":9,"postgres":true},"response":{"state":"open"}}`)}, pass: true},
 		"the canary": {verify: `c = seat.canary(); require(c.lost == 2 and c.acknowledged == 9 and c.down and c.outage_ms == 700, "no")`, records: []Record{
 			rec(t, 1, `{"call":"canary","response":{"writes":12,"acknowledged":9,"failed":3,"indeterminate":0,"lost":2,"unread":0,"outages":1,"outage_ms":700,"longest_ms":700,"down":true}}`)}, pass: true},
+		"how long it took": {verify: `require([r.took for r in seat.get_all(["/a", "/b"])] == [0.25, 1.5], "no")
+    require(seat.http("GET", "/c").took == 5.0 and seat.http("GET", "/c").error == "timeout", "no")`, records: []Record{
+			lasting(get(1, "/a", "1"), 250), lasting(get(1, "/b", "2"), 1500), lasting(lost(9000), 5000), lasting(lost(15000), 5000)}, pass: true},
 		"a unit": {verify: `require(seat.guest.unit("x").pid == 7 and seat.guest.unit("x").active == "active", "no")`, records: []Record{rec(t, 1, `{"call":"guest.unit","request":{"unit":"x"},"response":{"pid":7,"active":"active"}}`), rec(t, 1, `{"call":"guest.unit","request":{"unit":"x"},"response":{"pid":7,"active":"active"}}`)}, pass: true},
 		"eventually": {verify: `eventually(lambda: require(seat.http("GET", "/a").body == "3", "no"), timeout = 5)`,
 			records: []Record{get(1, "/a", "1"), get(100, "/a", "2"), get(200, "/a", "3")}, pass: true},
