@@ -17,10 +17,11 @@ import (
 // listener is a port whose queue takes one connection, and one that is being taken.
 func listener(t *testing.T) (fd int, addr string) {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	unix.CloseOnExec(fd)
 	t.Cleanup(func() { unix.Close(fd) })
 	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 1)); err != nil {
 		t.Fatal(err)

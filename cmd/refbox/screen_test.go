@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"golang.org/x/sys/unix"
+	tty "golang.org/x/term"
 
 	"refbox/engine/event"
 	"refbox/tui/term"
@@ -26,7 +26,7 @@ type screen struct {
 	cmd    *exec.Cmd
 	side   *os.File // the terminal's
 	device *os.File // the program's, kept open to look at its settings
-	before unix.Termios
+	before tty.State
 	ended  chan struct{}
 
 	mu    sync.Mutex
@@ -89,9 +89,9 @@ func (b *box) show(w, h int, args ...string) *screen {
 	return s
 }
 
-func (s *screen) settings() unix.Termios {
+func (s *screen) settings() tty.State {
 	s.b.t.Helper()
-	t, err := unix.IoctlGetTermios(int(s.device.Fd()), unix.TCGETS)
+	t, err := tty.GetState(int(s.device.Fd()))
 	if err != nil {
 		s.b.t.Fatal(err)
 	}

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"refbox/engine/control"
 	"refbox/engine/event"
 	"refbox/engine/recording"
+	"refbox/vm/vmtest"
 )
 
 // simulated starts a heat on simulated machines, in lines.
@@ -282,16 +281,8 @@ func sharedFile(t *testing.T, elem ...string) string {
 func smallDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
-	mountSmall(t, dir, size)
+	vmtest.SmallDisk(t, dir, size)
 	return dir
-}
-
-func mountSmall(t *testing.T, dir, size string) {
-	t.Helper()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,size="+size); err != nil {
-		t.Skip("needs to mount a small disk, which root may: ", err)
-	}
-	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) }) //nolint:errcheck // there is nothing to be done
 }
 
 func TestFullDisk(t *testing.T) {
@@ -330,7 +321,7 @@ func TestFullDisk(t *testing.T) {
 		if err := os.Mkdir(heats, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		mountSmall(t, heats, "64k")
+		vmtest.SmallDisk(t, heats, "64k")
 		p := b.run(8*time.Minute, "run", "primary-failover", "--headless", "--output", b.path("heat"))
 		p.says(3, "no space left", heats, "XDG_CACHE_HOME")
 		b.nothingLeft()

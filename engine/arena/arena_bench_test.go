@@ -2,6 +2,7 @@ package arena_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +30,7 @@ import (
 	"refbox/engine/arena"
 	"refbox/engine/probe"
 	"refbox/vm"
+	"refbox/vm/child"
 )
 
 // bench stands in for a machine where real ones would take too long: the arena's and
@@ -43,11 +46,15 @@ type bench struct {
 	done  chan struct{}
 
 	elsewhere *strings.Replacer
+	numbers   map[string]string // of ports, there and back
 	// fronts are the forwards, by the port in the guest.
 	fronts map[string]string
 
 	mu    sync.Mutex
 	units map[string]*unit
+
+	left   sync.Mutex
+	groups []int // of commands: what they leave behind is in them
 }
 
 type unit struct {
@@ -61,7 +68,32 @@ type unit struct {
 // moved are the folders that are put elsewhere.
 var moved = []string{"/opt/", "/var/lib/", "/etc/replaybook", "/etc/systemd/system", "/usr/lib/systemd/system", "/usr/lib/job-queue", "/usr/lib/blueprint", "/run/", "/dev/shm/"}
 
-func (b *bench) move(s string) string { return b.elsewhere.Replace(s) }
+func (b *bench) move(s string) string { return renumber(b.elsewhere.Replace(s), b.numbers) }
+
+// renumber puts other ports for those in a text: whole numbers that stand where a port
+// may, and not parts of a name, a path or another number.
+func renumber(s string, ports map[string]string) string {
+	var out strings.Builder
+	done := 0
+	for _, at := range digits.FindAllStringIndex(s, -1) {
+		to, ok := ports[s[at[0]:at[1]]]
+		if !ok || at[0] > 0 && inWord(s[at[0]-1]) && !device.MatchString(s[:at[0]]) || at[1] < len(s) && inWord(s[at[1]]) && s[at[1]] != '/' && s[at[1]] != '.' {
+			continue
+		}
+		out.WriteString(s[done:at[0]] + to)
+		done = at[1]
+	}
+	return out.String() + s[done:]
+}
+
+var (
+	digits = regexp.MustCompile(`[0-9]+`)
+	device = regexp.MustCompile(`/dev/(tcp|udp)/[^/\s]+/$`) // the shell's
+)
+
+func inWord(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("_-./", c) >= 0
+}
 
 // freePort is below those that the kernel gives away by itself, so that nobody has it
 // by chance when it is wanted.
@@ -85,14 +117,16 @@ func newBench(t *testing.T, p *arena.Package, secret probe.Secret, territory str
 			t.Skipf("this host lacks %s", tool)
 		}
 	}
-	b := &bench{t: t, root: runtimeDir(t), ports: map[string]int{}, fronts: map[string]string{}, units: map[string]*unit{}, done: make(chan struct{})}
+	b := &bench{t: t, root: runtimeDir(t), ports: map[string]int{}, numbers: map[string]string{}, fronts: map[string]string{}, units: map[string]*unit{}, done: make(chan struct{})}
 	var elsewhere []string
 	for _, dir := range moved {
 		elsewhere = append(elsewhere, dir, b.root+dir)
 	}
 	for _, port := range []string{"8080", "8081", "8082", "9001"} {
-		b.ports[port] = freePort(t)
-		elsewhere = append(elsewhere, port, strconv.Itoa(b.ports[port]))
+		for b.ports[port] == 0 || b.numbers[strconv.Itoa(b.ports[port])] != "" {
+			b.ports[port] = freePort(t)
+		}
+		b.numbers[port], b.numbers[strconv.Itoa(b.ports[port])] = strconv.Itoa(b.ports[port]), port
 	}
 	b.elsewhere = strings.NewReplacer(elsewhere...)
 	for port := range b.ports {
@@ -105,6 +139,12 @@ func newBench(t *testing.T, p *arena.Package, secret probe.Secret, territory str
 	}))
 	t.Cleanup(func() {
 		b.halt(syscall.SIGKILL)
+		b.left.Lock()
+		groups := b.groups
+		b.left.Unlock()
+		for _, g := range groups {
+			syscall.Kill(-g, syscall.SIGKILL) //nolint:errcheck // most are gone
+		}
 		b.shim.Close()
 	})
 	err := fs.WalkDir(p.FS, "guest", func(name string, d fs.DirEntry, err error) error {
@@ -122,7 +162,7 @@ func newBench(t *testing.T, p *arena.Package, secret probe.Secret, territory str
 		t.Fatal(err)
 	}
 	// The shim's script asks the bench, and passes on what it says.
-	b.write(b.root+"/bin/systemctl", "#!/bin/sh\nout=$(curl -s --data \"$*\" "+b.shim.URL+")\nprintf '%s\\n' \"$out\" | tail -n +2\nexit $(printf '%s\\n' \"$out\" | head -n 1)\n")
+	b.write(b.root+"/bin/systemctl", "#!/bin/sh\nout=$(curl -s --max-time 60 --data \"$*\" "+b.shim.URL+")\nprintf '%s\\n' \"$out\" | tail -n +2\nexit $(printf '%s\\n' \"$out\" | head -n 1)\n")
 	b.write(b.root+"/bin/sync", "#!/bin/sh\n")
 	for _, dir := range []string{"/run", "/etc/systemd/system", "/var/lib", "/dev/shm", "/opt"} {
 		if err := os.MkdirAll(b.root+dir, 0o755); err != nil {
@@ -166,12 +206,31 @@ func (b *bench) here(argv []string, stdin string) *exec.Cmd {
 	c.Env = append(os.Environ(), "PATH="+b.root+"/bin:"+os.Getenv("PATH"))
 	c.Dir, c.Stdin = b.root, strings.NewReader(stdin)
 	c.WaitDelay = time.Second
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return c
+}
+
+// output runs a command and gives what it wrote. What it leaves running ends with the
+// bench.
+func (b *bench) output(c *exec.Cmd) (string, error) {
+	var out strings.Builder
+	c.Stdout, c.Stderr = &out, &out
+	return out.String(), b.do(c)
+}
+
+func (b *bench) do(c *exec.Cmd) error {
+	if err := c.Start(); err != nil {
+		return err
+	}
+	b.left.Lock()
+	b.groups = append(b.groups, c.Process.Pid)
+	b.left.Unlock()
+	return c.Wait()
 }
 
 func (b *bench) must(argv []string, stdin string) {
 	b.t.Helper()
-	if out, err := b.command(argv, stdin).CombinedOutput(); err != nil {
+	if out, err := b.output(b.command(argv, stdin)); err != nil {
 		b.t.Fatalf("%v: %v\n%s", argv, err, out)
 	}
 }
@@ -262,7 +321,7 @@ func (b *bench) start(name string, u *unit, f map[string]string) {
 	}
 	u.wanted = true
 	if u.oneshot {
-		b.here([]string{"/bin/sh", "-c", f["ExecStart"]}, "").Run() //nolint:errcheck // as with a unit that fails
+		b.do(b.here([]string{"/bin/sh", "-c", f["ExecStart"]}, "")) //nolint:errcheck // as with a unit that fails
 		return
 	}
 	b.run(u, f)
@@ -276,17 +335,16 @@ func exists(name string) bool {
 // run runs a unit's program until it is stopped; mu is held.
 func (b *bench) run(u *unit, f map[string]string) {
 	u.cmd = b.here([]string{"/bin/sh", "-c", "exec " + f["ExecStart"]}, "")
-	u.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	u.cmd.SysProcAttr = nil // a session of its own is a group, too
 	u.ended = make(chan struct{})
 	cmd, ended := u.cmd, u.ended
-	if err := cmd.Start(); err != nil {
+	if err := child.Start(cmd, func() { close(ended) }); err != nil {
 		b.t.Errorf("%s: %v", f["ExecStart"], err)
 		close(ended)
 		return
 	}
 	go func() {
-		cmd.Wait() //nolint:errcheck // how it ends is no matter
-		close(ended)
+		<-ended
 		pause, err := strconv.ParseFloat(f["RestartSec"], 64)
 		if err != nil {
 			pause = 0.1 // systemd's own
@@ -310,7 +368,7 @@ func (b *bench) stop(u *unit, f map[string]string) {
 	u.wanted, u.cmd = false, nil
 	b.mu.Unlock()
 	if was && u.oneshot && f["ExecStop"] != "" {
-		b.here([]string{"/bin/sh", "-c", f["ExecStop"]}, "").Run() //nolint:errcheck // as above
+		b.do(b.here([]string{"/bin/sh", "-c", f["ExecStop"]}, "")) //nolint:errcheck // as above
 	}
 	if cmd == nil || cmd.Process == nil {
 		return
@@ -414,25 +472,20 @@ func (g benchGuest) Run(_ context.Context, argv []string, stdin []byte) (vm.RunR
 		return vm.RunResult{Exit: exit, Stderr: []byte(out)}, nil
 	}
 	c := g.b.command(argv, string(stdin))
-	out, err := c.Output()
+	var out, said bytes.Buffer
+	c.Stdout, c.Stderr = &out, &said
+	err := g.b.do(c)
 	var e *exec.ExitError
 	if err != nil && !errors.As(err, &e) {
 		return vm.RunResult{}, err
 	}
-	res := vm.RunResult{Exit: c.ProcessState.ExitCode(), Stdout: out}
-	if e != nil {
-		res.Stderr = e.Stderr
-	}
-	return res, nil
+	return vm.RunResult{Exit: c.ProcessState.ExitCode(), Stdout: out.Bytes(), Stderr: said.Bytes()}, nil
 }
 
 func (g benchGuest) ReadFile(_ context.Context, name string, _ int) ([]byte, error) {
 	data, err := os.ReadFile(g.b.move(name))
 	// Ports that were put elsewhere are read as they were written.
-	for from, to := range g.b.ports {
-		data = []byte(strings.ReplaceAll(string(data), strconv.Itoa(to), from))
-	}
-	return data, err
+	return []byte(renumber(string(data), g.b.numbers)), err
 }
 
 func (g benchGuest) WriteFile(_ context.Context, name string, data []byte, mode fs.FileMode) error {
@@ -467,20 +520,33 @@ func (g benchGuest) HTTP(ctx context.Context, q vm.HTTPRequest) (vm.HTTPResult, 
 		return vm.HTTPResult{}, err
 	}
 	req.Header.Set("User-Agent", "")
-	c, err := net.Dial("tcp", req.URL.Host)
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", req.URL.Host)
 	if err != nil {
 		return vm.HTTPResult{Err: "refused"}, nil
 	}
 	defer c.Close()
+	if at, ok := ctx.Deadline(); ok { // one that never answers is a time-out, as in the guest
+		c.SetDeadline(at) //nolint:errcheck // then the connection has failed already
+	}
+	late := func(word string) string {
+		if ctx.Err() != nil {
+			return "timeout"
+		}
+		return word
+	}
 	if err := req.Write(c); err != nil {
-		return vm.HTTPResult{Err: "reset"}, nil
+		return vm.HTTPResult{Err: late("reset")}, nil
 	}
 	res, err := http.ReadResponse(bufio.NewReader(c), req)
 	if err != nil {
-		return vm.HTTPResult{Err: "reset"}, nil
+		return vm.HTTPResult{Err: late("reset")}, nil
 	}
 	body, err := io.ReadAll(res.Body)
-	return vm.HTTPResult{Status: res.StatusCode, Body: body}, err
+	if err != nil {
+		return vm.HTTPResult{Err: late("reset")}, nil
+	}
+	return vm.HTTPResult{Status: res.StatusCode, Body: body}, nil
 }
 
 func (g benchGuest) Sync(context.Context) error { return nil }
@@ -562,7 +628,7 @@ func (b *bench) play(p *arena.Package, script string) {
 		deadline := time.Now().Add(30 * time.Second)
 		for {
 			c := b.command([]string{"/bin/sh", "-c", block.Text}, "")
-			out, err := c.CombinedOutput()
+			out, err := b.output(c)
 			if block.Repeat != nil && c.ProcessState.ExitCode() != block.Repeat.Until && time.Now().Before(deadline) {
 				time.Sleep(50 * time.Millisecond) // the script's own rhythm
 				continue
@@ -620,5 +686,28 @@ func benched(t *testing.T, p *arena.Package) {
 			}
 			t.Logf("%v", why)
 		})
+	}
+}
+
+// TestRenumber: a bench moves ports, and nothing that only looks like one.
+func TestRenumber(t *testing.T) {
+	ports := map[string]string{"8080": "20001", "20001": "8080", "9001": "29999", "29999": "9001"}
+	for was, want := range map[string]string{
+		"curl http://127.0.0.1:8080/role": "curl http://127.0.0.1:20001/role",
+		"('127.0.0.1', 8080)":             "('127.0.0.1', 20001)",
+		"PORT=9001 8080\n":                "PORT=29999 20001\n",
+		`printf '8080\n' >port`:           `printf '20001\n' >port`,
+		"exec 3<>/dev/tcp/127.0.0.1/8080": "exec 3<>/dev/tcp/127.0.0.1/20001",
+		"listen 20001;":                   "listen 8080;",
+		"8080.":                           "20001.",
+		"jobs/9001":                       "jobs/9001",
+		"seat-1/20001":                    "seat-1/20001",
+		"job-8080 x8080 80801 18080":      "job-8080 x8080 80801 18080",
+		"0.8080":                          "0.8080",
+		"a9001-b 9001b":                   "a9001-b 9001b",
+	} {
+		if got := renumber(was, ports); got != want {
+			t.Errorf("%q: %q, want %q", was, got, want)
+		}
 	}
 }

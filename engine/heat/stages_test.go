@@ -402,34 +402,6 @@ func TestNoContest(t *testing.T) {
 	}
 }
 
-// A disk that fills up ends the heat, and says so; the folder still opens.
-func TestDiskFull(t *testing.T) {
-	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=200k"); err != nil {
-		t.Skip("a small tmpfs cannot be mounted here: ", err)
-	}
-	t.Cleanup(func() { syscall.Unmount(disk, syscall.MNT_DETACH) })
-	dir := filepath.Join(disk, "heat")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	began := time.Now()
-	res, err := Run(ctx, Config{Package: pkg(t, "while true; do echo noise; done\n", idle, idle), Driver: driver(), Dir: dir, Runtime: runtimeFolder(t)})
-	if err == nil || !res.Aborted || !strings.Contains(err.Error(), "no space left") && !strings.Contains(err.Error(), "disk full") {
-		t.Fatalf("%+v after %v: %v", res, time.Since(began), err)
-	}
-	r, err := recording.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if err := r.Load(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if r.Len() < 10 {
-		t.Errorf("%d events could be read", r.Len())
-	}
-}
-
 // A host that fails a machine takes its seat out of the race, and charges nobody who
 // plays; the others go on.
 func TestHostFailsAMachine(t *testing.T) {

@@ -19,14 +19,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"refbox/vm"
+	"refbox/vm/child"
 )
 
 // Accel is a way to run machines.
@@ -122,28 +121,30 @@ func probe(ctx context.Context, qemu, accel, cpu string, limit time.Duration) (t
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errDeadline)
 	defer cancel()
-	cmd := exec.CommandContext(limited, qemu, "-nodefaults", "-no-user-config", "-display", "none",
+	cmd := exec.Command(qemu, "-nodefaults", "-no-user-config", "-display", "none",
 		"-no-reboot", "-M", Machine, "-accel", accel, "-cpu", cpu, "-smp", "1", "-m", "64",
 		"-kernel", kernel, "-device", fmt.Sprintf("isa-debug-exit,iobase=%#x,iosize=4", exitPort))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = time.Second
-	// The kernel sends the parent-death signal when the thread that started the
-	// child ends.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	ended := make(chan struct{})
 	start := time.Now()
-	err = cmd.Run()
+	if err := child.Start(cmd, func() { close(ended) }); err != nil {
+		return time.Since(start), fmt.Errorf("QEMU failed: %w", err)
+	}
+	select {
+	case <-ended:
+	case <-limited.Done():
+		_ = cmd.Process.Kill() // it may have ended just now
+		<-ended
+	}
 	took := time.Since(start)
-	var exit *exec.ExitError
 	switch {
+	case cmd.ProcessState.ExitCode() == passed:
+		return took, nil
 	case limited.Err() != nil:
 		return took, fmt.Errorf("%w: %v", context.Cause(limited), limit)
-	case errors.As(err, &exit) && exit.ExitCode() == passed:
-		return took, nil
-	case err == nil:
+	case cmd.ProcessState.Success():
 		return took, errors.New("QEMU ended before the guest did")
 	}
-	return took, fmt.Errorf("QEMU failed: %w", err)
+	return took, fmt.Errorf("QEMU failed: %v", cmd.ProcessState)
 }
 
 // cacheKey is a hash of what a verdict depends on.

@@ -273,8 +273,8 @@ func (d *Disk) destage() error {
 		}
 		var err error
 		if zero {
-			err = unix.Fallocate(int(d.file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, first*block, int64(j-i)*block)
-			if errors.Is(err, unix.EOPNOTSUPP) {
+			err = punch(d.file, first*block, int64(j-i)*block)
+			if errors.Is(err, errors.ErrUnsupported) {
 				_, err = d.file.WriteAt(make([]byte, (j-i)*block), first*block)
 			}
 		} else {

@@ -34,10 +34,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // pair is a connection and its other end as a file, for a process.
 func pair(t *testing.T) (net.Conn, *os.File) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	unix.CloseOnExec(fds[0])
+	unix.CloseOnExec(fds[1])
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	conn, err := net.FileConn(ours)
 	if err != nil {

@@ -173,7 +173,7 @@ func bootstrap(ctx context.Context, work, to, overlay string, packages, lines, o
 		if mayMount() {
 			// What is mounted in the tree vanishes with the last process that
 			// sees it, so removing the tree can never reach the host's /dev.
-			cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+			cmd.SysProcAttr = ownMounts()
 		}
 	}
 	err = watch(cmd, func(line string) {

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -121,22 +120,6 @@ func subordinateIDs() error {
 		}
 	}
 	return nil
-}
-
-// mayMount tells whether this process has CAP_SYS_ADMIN. Root in a container
-// often lacks it; then mmdebstrap cannot mount anything either.
-func mayMount() bool {
-	data, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(string(data)) {
-		if v, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			caps, err := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
-			return err == nil && caps>>unix.CAP_SYS_ADMIN&1 == 1
-		}
-	}
-	return false
 }
 
 // lock takes the exclusive lock on a file; waiting is called once if that is

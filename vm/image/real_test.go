@@ -14,17 +14,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 
 	"refbox/vm"
+	"refbox/vm/child"
 	"refbox/vm/guest"
 	"refbox/vm/image"
 	"refbox/vm/vmtest"
@@ -112,19 +111,8 @@ func boot(t *testing.T, img image.Image, diskMiB int) *machine {
 		"-device", "virtio-serial-pci,id=vs0", "-chardev", "socket,id=ag,path="+sock,
 		"-device", "virtserialport,chardev=ag,name=refbox.agent,bus=vs0.0", "-device", "virtio-rng-pci")
 	cmd.Stdout, cmd.Stderr = m.console, m.console
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // Pdeathsig is about the thread
-		defer runtime.UnlockOSThread()
-		defer close(ended)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	ended := make(chan struct{})
+	if err := child.Start(cmd, func() { close(ended) }); err != nil {
 		t.Fatal(err)
 	}
 	m.pid = cmd.Process.Pid

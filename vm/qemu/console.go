@@ -2,6 +2,7 @@ package qemu
 
 import (
 	"fmt"
+	"golang.org/x/term"
 	"io"
 	"os"
 	"slices"
@@ -159,16 +160,6 @@ func pollable(f *os.File) (*os.File, error) {
 }
 
 func makeRaw(f *os.File) error {
-	fd := int(f.Fd())
-	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	if err != nil {
-		return err
-	}
-	t.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
-	t.Oflag &^= unix.OPOST | unix.ONLCR
-	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	t.Cflag &^= unix.CSIZE | unix.PARENB
-	t.Cflag |= unix.CS8
-	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
-	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
+	_, err := term.MakeRaw(int(f.Fd()))
+	return err
 }

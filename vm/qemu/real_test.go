@@ -437,10 +437,7 @@ func TestHostFailsAMachine(t *testing.T) {
 	}
 	t.Run("its disk is full", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {
-			t.Skip("a small tmpfs cannot be mounted here: ", err)
-		}
-		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+		vmtest.SmallDisk(t, dir, "24m")
 		c, err := d.Start(t.Context(), tpl, vm.Start{Name: "full", Password: "secret", AuthorizedKey: public, Dir: dir})
 		if err != nil {
 			t.Fatal(err)

@@ -5,8 +5,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // runner is how a machine's runner script is started in QEMU's place. The script
@@ -66,17 +64,3 @@ func split(args []string) (opts []string, net, kernel string) {
 }
 
 const userNIC = "user,id=n0,"
-
-// memoryFile is a file in memory that whoever has it may run.
-func memoryFile(name, text string) (*os.File, error) {
-	fd, err := unix.MemfdCreate("refbox-"+name, unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), name)
-	if _, err := f.WriteString(text); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
