@@ -34,13 +34,27 @@ func Picture(ctx context.Context, w io.Writer, rec *recording.Recording, width, 
 	for i, row := range bytes.Split([]byte(still.At(ms)), []byte("\n")) {
 		fmt.Fprintf(screen, "\x1b[%d;1H%s", i+1, row)
 	}
+	return Screen(w, screen, width, height, DarkGround)
+}
+
+// Ground is what a terminal shows where nothing is coloured: #rrggbb.
+type Ground struct{ Paper, Ink string }
+
+// The grounds of the themes for dark and light terminals.
+var (
+	DarkGround  = Ground{"#14181f", "#d7dce4"}
+	LightGround = Ground{"#fafaf7", "#1d2430"}
+)
+
+// Screen writes what a terminal of width × height shows as SVG.
+func Screen(w io.Writer, screen *term.Term, width, height int, g Ground) error {
 	var b bytes.Buffer
 	pw, ph := width*cellW+2*margin, height*cellH+2*margin
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d">`+"\n", pw, ph, pw, ph)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" rx="8" fill="#14181f"/>`+"\n", pw, ph)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" rx="8" fill="%s"/>`+"\n", pw, ph, g.Paper)
 	fmt.Fprintf(&b, `<g font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" font-size="%.1f">`+"\n", fontSize)
 	for y := range height {
-		drawRow(&b, screen.Line(screen.Len()-height+y), y)
+		g.drawRow(&b, screen.Line(screen.Len()-height+y), y)
 	}
 	b.WriteString("</g>\n</svg>\n")
 	_, err := w.Write(b.Bytes())
@@ -48,21 +62,21 @@ func Picture(ctx context.Context, w io.Writer, rec *recording.Recording, width, 
 }
 
 // drawRow writes the row's runs of one style.
-func drawRow(b *bytes.Buffer, cells []canvas.Cell, y int) {
+func (g Ground) drawRow(b *bytes.Buffer, cells []canvas.Cell, y int) {
 	for x := 0; x < len(cells); {
 		from := x
 		for x++; x < len(cells) && cells[x].S == cells[from].S; x++ {
 		}
-		drawRun(b, cells[from:x], from, y)
+		g.drawRun(b, cells[from:x], from, y)
 	}
 }
 
 // drawRun writes a run's background, then its words.
-func drawRun(b *bytes.Buffer, cells []canvas.Cell, x, y int) {
+func (g Ground) drawRun(b *bytes.Buffer, cells []canvas.Cell, x, y int) {
 	st := cells[0].S
-	fg, bg := hex(st.Fg, "#d7dce4"), hex(st.Bg, "")
+	fg, bg := hex(st.Fg, g.Ink), hex(st.Bg, "")
 	if st.Attr&canvas.Reverse != 0 {
-		fg, bg = hex(st.Bg, "#14181f"), hex(st.Fg, "#d7dce4")
+		fg, bg = hex(st.Bg, g.Paper), hex(st.Fg, g.Ink)
 	}
 	left, top := margin+x*cellW, margin+y*cellH
 	if bg != "" {

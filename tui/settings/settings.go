@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/BurntSushi/toml"
 
@@ -59,7 +60,7 @@ type source struct {
 func Read(file string, env func(string) string) (Settings, error) {
 	src := source{file: file, env: env}
 	var err error
-	if src.data, err = readFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if src.data, err = readFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return Settings{}, err
 	}
 	var f struct {
