@@ -121,7 +121,7 @@ func (c *Client) Run(ctx context.Context) {
 func (c *Client) write(ctx context.Context, n uint64) Write {
 	r := c.cfg.Record(n)
 	w := Write{Number: n, SentMS: c.cfg.Clock()}
-	a := c.ask(ctx, http.MethodPut, r.ID, []byte(r.Value))
+	a := c.ask(ctx, c.cfg.Wait, http.MethodPut, r.ID, []byte(r.Value))
 	w.DoneMS, w.Outcome = c.cfg.Clock(), classify(a)
 	c.log.Writes = append(c.log.Writes, w)
 	return w
@@ -140,14 +140,14 @@ func (c *Client) read(ctx context.Context, n uint64) Answer {
 		return Right
 	}
 	sent := c.cfg.Clock()
-	a := c.look(ctx, want)
+	a := c.look(ctx, want, c.cfg.Wait)
 	c.log.Reads = append(c.log.Reads, Read{sent, c.cfg.Clock(), a})
 	return a
 }
 
 // look reads one record.
-func (c *Client) look(ctx context.Context, want Record) Answer {
-	a := c.ask(ctx, http.MethodGet, want.ID, nil)
+func (c *Client) look(ctx context.Context, want Record, wait time.Duration) Answer {
+	a := c.ask(ctx, wait, http.MethodGet, want.ID, nil)
 	switch {
 	case a.status == http.StatusOK && string(a.body) == want.Value:
 		return Right
@@ -159,8 +159,8 @@ func (c *Client) look(ctx context.Context, want Record) Answer {
 	return None
 }
 
-func (c *Client) ask(ctx context.Context, method, id string, body []byte) answer {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Wait)
+func (c *Client) ask(ctx context.Context, wait time.Duration, method, id string, body []byte) answer {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return exchange(ctx, c.cfg.Addr, method, strings.ReplaceAll(c.cfg.Path, "{id}", url.PathEscape(id)), body)
 }
@@ -229,6 +229,8 @@ func (c *Client) sweep(ctx context.Context, patience time.Duration, order []uint
 	defer cancel()
 	lost := time.AfterFunc(patience, cancel)
 	defer lost.Stop()
+	// What is there is asked, not how fast: a slow answer is one.
+	wait := max(c.cfg.Wait, patience/2)
 	var (
 		mu    sync.Mutex
 		next  int
@@ -247,9 +249,9 @@ func (c *Client) sweep(ctx context.Context, patience time.Duration, order []uint
 	for range min(readers, len(order)) {
 		wg.Go(func() {
 			for n, ok := take(); ok; n, ok = take() {
-				a := c.look(ctx, c.cfg.Record(n))
+				a := c.look(ctx, c.cfg.Record(n), wait)
 				for a == None && pause.For(ctx, lookAgain) {
-					a = c.look(ctx, c.cfg.Record(n))
+					a = c.look(ctx, c.cfg.Record(n), wait)
 				}
 				if a == None {
 					return

@@ -99,7 +99,9 @@ func (h *Heat) readBack(ctx context.Context, limit time.Duration) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, s := range h.canaries.seats {
-		all.Go(func() { h.say(canaryResult(s.id(), s.canary.ReadBack(ctx, canaryPatience))) })
+		all.Go(func() {
+			h.say(canaryResult(s.id(), s.canary.ReadBack(ctx, time.Duration(float64(canaryPatience)*h.slow))))
+		})
 	}
 	all.Wait()
 }
