@@ -185,21 +185,28 @@ func (s *seat) past() error {
 	case s.last == stateUnavailable:
 		return fmt.Errorf("%s is out of the race: its machines cannot be reached any more", s.id)
 	case s.last == stateDurable:
-		return fmt.Errorf("%s is durable, which is final: the heat can only be voided", s.id)
+		return s.final()
 	}
 	return ErrOver
+}
+
+func (s *seat) final() error {
+	return fmt.Errorf("%s is durable, which is final: the heat can only be voided", s.id)
 }
 
 // obey does what was ruled, and tells whether the seat is still in the race.
 func (s *seat) obey(x order) bool {
 	err := s.rule(x.Order)
 	x.answer <- err
-	return err != nil || s.state != stateDurable
+	return err != nil || s.state != stateDurable || s.goesOn()
 }
 
 func (s *seat) rule(o Order) error {
 	if s.race.frozen() {
 		return ErrOver
+	}
+	if s.state == stateDurable {
+		return s.final()
 	}
 	ruling := event.RefereeRuling{Territory: s.id, Milestone: o.Milestone, Author: o.Author, Reason: o.Reason}
 	g := s.ladder[o.Milestone]

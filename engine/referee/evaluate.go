@@ -64,7 +64,7 @@ func (s *seat) evaluate(ctx, timed context.Context, m *Milestone) error {
 	} else if f.Category != probe.Transport {
 		g.refused = max(g.refused, at)
 	}
-	if f.Source == "player" {
+	if f.Source == "player" && s.state != stateDurable {
 		s.account.charge(g.refused)
 	}
 	if idle && f.Category != probe.Transport && source == "" {
@@ -127,7 +127,7 @@ func (s *seat) check(ctx, timed context.Context, m *Milestone, a *probe.Attempt,
 		}
 		v.notBefore = min(v.notBefore, v.at)
 	}
-	if (a.Disrupted() || m.Operation == HostReboot) && ctx.Err() == nil {
+	if (a.Disrupted() || m.Operation == HostReboot) && ctx.Err() == nil && s.state != stateDurable {
 		s.account.work(s.race.clock()) // looking again may attack again
 		broken := s.recheck(timed, m.ID, hurt)
 		s.account.rest(s.race.clock())
@@ -318,8 +318,9 @@ func (s *seat) hold(id string, p *pass, because ...event.Body) {
 	nb, at := p.notBefore, p.at
 	bodies := append(because, event.MilestonePassed{Territory: s.id, Milestone: id, Points: p.points, Evidence: p.evidence,
 		Attempt: p.attempt, Record: p.record, RecordSHA: p.sha, NotBefore: &nb, HeldAt: &at})
-	if last, ok := s.complete(); ok {
+	if last, ok := s.complete(); ok && s.state != stateDurable {
 		credit := min(s.account.credit(last.at), last.notBefore)
+		s.reached.Store(true)
 		s.durable = &instant{notBefore: last.notBefore - credit, at: last.at - credit}
 		bodies = append(bodies, s.become(stateDurable, "completion milestone passed"),
 			s.durableEvent(last.at, credit))

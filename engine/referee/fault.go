@@ -166,8 +166,11 @@ func (s *seat) strikable() error {
 		return s.past()
 	default:
 	}
-	if s.race.frozen() {
+	switch {
+	case s.race.frozen():
 		return ErrOver
+	case s.reached.Load():
+		return s.final()
 	}
 	return nil
 }

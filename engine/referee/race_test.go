@@ -908,6 +908,53 @@ func TestBranchesOptionalAndEarlyCompletion(t *testing.T) {
 	})
 }
 
+// What is optional is earned by a durable seat, too: by one that decides the race when it
+// holds then, by others until the race is over. It takes nothing from what they reached,
+// and nobody waits for it.
+func TestOptionalAfterDurable(t *testing.T) {
+	optional := func(m Milestone) Milestone { m.Required = false; return m }
+	for _, stop := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			var f *field
+			boots := optional(Milestone{ID: "boots", DependsOn: []string{"done"}, Operation: HostReboot, Timeout: time.Minute, Points: 7, Verifier: &verifier{}})
+			f = newField(t, Rules{StopOnFirstDurable: stop, Completion: "done", Milestones: []Milestone{
+				optional(step("late", 1, func(context.Context, string) error { return f.after(4500 * time.Millisecond) })),
+				step("done", 10, func(_ context.Context, s string) error {
+					return f.after(map[string]time.Duration{"one": 3 * time.Second, "two": 8 * time.Second}[s])
+				}),
+				optional(step("held", 2, passes, "done")),
+				optional(step("never", 4, func(context.Context, string) error { return refused("never") })),
+				boots,
+			}}, "one", "two")
+			f.ms["one"].reboot = func(context.Context) error { t.Error("a durable seat is rebooted for points"); return nil }
+			f.ms["two"].reboot = func(ctx context.Context) error { return errors.New("no") }
+			if !stop {
+				time.AfterFunc(5*time.Second, func() { // nothing is done to it any more
+					if _, err := f.race.Strike(t.Context(), "one", Fault{}); err == nil || !strings.Contains(err.Error(), "durable, which is final") {
+						t.Errorf("struck: %v", err)
+					}
+					if err := f.race.Order(t.Context(), "one", Order{Do: Revoke, Milestone: "done"}); err == nil || !strings.Contains(err.Error(), "durable, which is final") {
+						t.Errorf("ordered: %v", err)
+					}
+					f.race.Unavailable("one", "controller", "its machine is gone")
+				})
+			}
+			o := f.run()
+			want := map[bool]uint64{true: 12, false: 13}[stop]
+			if o.Winner != "one" || o.Seats[0].Points != want || o.Seats[0].State != "durable" || o.Seats[0].Durable.At != 3000 {
+				t.Errorf("stop %t: %+v", stop, o)
+			}
+			if end := map[bool]time.Duration{true: 3 * time.Second, false: 8 * time.Second}[stop]; f.now() != end {
+				t.Errorf("stop %t: it ended after %v", stop, f.now())
+			}
+			n := len(of(f.log, func(b event.DurableDeploymentCompleted) bool { return b.Territory == "one" }))
+			if n != 1 || len(of(f.log, func(event.SeatUnavailable) bool { return true })) != 0 {
+				t.Errorf("stop %t: durable %d times", stop, n)
+			}
+		})
+	}
+}
+
 func TestNudgeLooksAtOnceAndAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var f *field

@@ -64,6 +64,8 @@ type seat struct {
 	nudged  time.Time
 	hostile bool // that its evidence was, is in the log
 	durable *instant
+	reached atomic.Bool // it is durable, for who is not its scheduler
+	counted bool        // as out, though it is still looked at
 
 	quiet, gone bool // nothing changes in it; it is out of the race: the race's, under its mu
 }
@@ -166,7 +168,10 @@ func (s *seat) lastLook(ctx, timed context.Context) {
 	}
 	for i := range s.race.rules.Milestones {
 		m := &s.race.rules.Milestones[i]
-		complete := s.wouldComplete(m.ID)
+		complete := s.state != stateDurable && s.wouldComplete(m.ID)
+		if s.state == stateDurable && !s.extra(m) {
+			continue
+		}
 		if !s.unseen(m, first) || (m.Operation == HostReboot && !complete) {
 			continue
 		}
@@ -177,10 +182,7 @@ func (s *seat) lastLook(ctx, timed context.Context) {
 		err := s.evaluate(ctx, timed, m)
 		s.leave()
 		if errors.Is(err, probe.ErrGone) {
-			s.unavailable(loss{"controller", err.Error()})
-			return
-		}
-		if s.state == stateDurable {
+			s.leaves(loss{"controller", err.Error()})
 			return
 		}
 	}
@@ -252,7 +254,7 @@ func (s *seat) run(ctx, timed context.Context) {
 		case <-s.over:
 			return
 		case l := <-s.lost:
-			s.unavailable(l)
+			s.leaves(l)
 			return
 		case x := <-s.orders:
 			if !s.obey(x) {
@@ -285,7 +287,9 @@ func (s *seat) run(ctx, timed context.Context) {
 		if !s.round(ctx, timed) {
 			return
 		}
-		s.race.hush(s, s.still())
+		if s.state != stateDurable {
+			s.race.hush(s, s.still())
+		}
 	}
 }
 
@@ -300,12 +304,12 @@ func (s *seat) round(ctx, timed context.Context) bool {
 			if tried[m.ID] || !s.eligible(m) {
 				continue
 			}
-			if timed.Err() != nil || s.isOver() {
+			if timed.Err() != nil || s.state != stateDurable && s.isOver() {
 				return false
 			}
 			select {
 			case l := <-s.lost:
-				s.unavailable(l)
+				s.leaves(l)
 				return false
 			case x := <-s.orders:
 				return s.obey(x)
@@ -315,25 +319,44 @@ func (s *seat) round(ctx, timed context.Context) bool {
 				return true
 			}
 			tried[m.ID] = true
-			s.decisive.Store(s.wouldComplete(m.ID))
+			s.decisive.Store(s.state != stateDurable && s.wouldComplete(m.ID))
 			err := s.evaluate(ctx, timed, m)
 			s.leave()
 			if errors.Is(err, probe.ErrGone) {
-				s.unavailable(loss{"controller", err.Error()})
-				return false
-			}
-			if s.state == stateDurable {
+				s.leaves(loss{"controller", err.Error()})
 				return false
 			}
 			progress = progress || s.passed[m.ID] != nil
 		}
 	}
+	return s.state != stateDurable || s.goesOn()
+}
+
+// goesOn says that a durable seat may still earn what is optional: the race does not wait
+// for that, and until it is over it is looked for. A race that the first durable seat
+// decides has looked once by now.
+func (s *seat) goesOn() bool {
+	open := slices.ContainsFunc(s.race.rules.Milestones, func(m Milestone) bool { return s.extra(&m) })
+	if s.race.rules.StopOnFirstDurable || !open {
+		return false
+	}
+	if !s.counted {
+		s.counted = true
+		s.race.out(s)
+	}
 	return true
+}
+
+// extra says that a milestone is one that a durable seat may still earn: nothing that it
+// is durable by is touched for it.
+func (s *seat) extra(m *Milestone) bool {
+	g := s.ladder[m.ID]
+	return s.passed[m.ID] == nil && !s.race.rules.needs(m.ID) && !m.disturbs() && !g.disturbs && !g.ruled && !g.lost && !s.voided(m)
 }
 
 // eligible tells whether a milestone is to be evaluated now.
 func (s *seat) eligible(m *Milestone) bool {
-	if s.passed[m.ID] != nil || s.ladder[m.ID].ruled || s.ladder[m.ID].lost {
+	if s.passed[m.ID] != nil || s.ladder[m.ID].ruled || s.ladder[m.ID].lost || s.state == stateDurable && !s.extra(m) {
 		return false
 	}
 	if ready, _ := s.hurts.ready(m); !ready || !s.stands(m) {
@@ -374,6 +397,13 @@ func (s *seat) become(state, reason string) event.Body {
 	return event.CompetitorStateChanged{Territory: s.id, From: from, To: state, Reason: reason}
 }
 
+// leaves takes a seat out of the race, unless it is durable: that is final.
+func (s *seat) leaves(l loss) {
+	if s.state != stateDurable {
+		s.unavailable(l)
+	}
+}
+
 func (s *seat) unavailable(l loss) {
 	out := event.SeatUnavailable{Territory: s.id, Source: l.source, Detail: l.detail}
 	if s.benched {
@@ -386,7 +416,7 @@ func (s *seat) unavailable(l loss) {
 // end notes that the seat's scheduler has ended.
 func (s *seat) end() {
 	s.last = s.state
-	if !s.benched {
+	if !s.benched && !s.counted {
 		s.race.out(s)
 	}
 	close(s.ended)
