@@ -346,7 +346,7 @@ func keepDrills(ctx context.Context, a *app, b *binding, heats []string, yes boo
 		if k.Diff == "" {
 			continue
 		}
-		if !yes && !isTerminal(a.in) {
+		if !yes && (b.flags.asJSON || !isTerminal(a.in) || !isTerminal(a.err)) {
 			if !b.flags.asJSON {
 				fmt.Fprintln(a.err, "nothing is changed; --yes makes the change")
 			}

@@ -119,3 +119,50 @@ func TestRealDrill(t *testing.T) {
 		}
 	}
 }
+
+// From the register's screen to a heat and back: d proposes, enter races, what came of
+// it is shown where it was asked for, and enter, asked again, adds it to the file.
+func TestRegisterScreenDrills(t *testing.T) {
+	t.Parallel()
+	b := newBox(t)
+	file := b.path("mine.toml")
+	if p := b.run(time.Minute, "register", "init", file); p.code != 0 {
+		t.Fatal(p.errors)
+	}
+	if err := ownArena(b.path("arenas/app-db")); err != nil {
+		t.Fatal(err)
+	}
+	s := b.show(120, 34, "register", "show", file, "--machines", "sim")
+	s.shows("matrix: today")
+	s.press("\t\t\t/")
+	s.shows("findings (words")
+	s.press("never\r")
+	s.shows("1 of 8")
+	s.press("d")
+	s.shows("✓ a drill of its restore")
+	s.shows("enter races it")
+	s.shows("whatever comes of it is a rehearsal")
+	s.press("\r")
+	s.shows("● LIVE")
+	s.shows("winner failover-one")
+	s.shows("closes nothing, since its machines were not real ones")
+	s.press("q")
+	s.shows("the heat for app-db")
+	s.shows("enter shows the change")
+	before, _ := os.ReadFile(file)
+	s.press("\r")
+	s.shows("enter makes the change")
+	if now, _ := os.ReadFile(file); string(now) != string(before) {
+		t.Error("it was changed before anybody said so")
+	}
+	s.press("\r")
+	s.shows("the change, made")
+	now, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(now), "[[stores.rehearsals]]") {
+		t.Errorf("%v\n%s", err, now)
+	}
+	s.press("\x1b")
+	s.shows("rehearsed")
+	s.press("\x03")
+	s.leaves(0, 10*time.Second)
+}

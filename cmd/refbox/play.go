@@ -25,6 +25,7 @@ Ctrl-] leaves the terminal for the heat's screen and goes back to it.`,
 	f.StringVar(&o.seat, "seat", "", "the territory to play (default: the first)")
 	f.StringVar(&o.fleet, "fleet", "", "a file that says who plays at which seat (see refbox fleet)")
 	f.StringVar(&o.output, "output", "", "the folder to record into (default: a new one under the data folder)")
+	f.StringVar(&o.drill, "drill", "", "say at the end what the heat is to REGISTER:STORE, a drill or a rehearsal (see refbox register drill)")
 	f.BoolVar(&o.cold, "cold", false, "boot the machines instead of resuming their prepared state")
 	machineFlags(c, &o)
 	return c

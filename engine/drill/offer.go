@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"refbox/engine/register"
+	"refbox/engine/text"
 )
 
 // Offer is what a heat has for a store of a register.
@@ -205,7 +206,7 @@ func (o *Offer) add(s *register.Store) {
 		if !o.Drill() {
 			note += "; a rehearsal: " + strings.Join(o.Because, "; ")
 		}
-		d.Note = note
+		d.Note = text.Truncate(note, 600, text.Ellipsis) // names come from a recording
 		if slices.ContainsFunc(have, func(id string) bool { return after(id) == after(d.Heat) }) {
 			o.Known++
 			continue

@@ -68,12 +68,17 @@ func (e *Edit) Diff() string {
 }
 
 // Write writes the file: whole or not at all, with the mode that it has. A file that
-// is not what was read any more is refused.
+// is not what was read any more is refused, and one that may not be written.
 func (e *Edit) Write() error {
 	st, err := e.unchanged()
 	if err != nil {
 		return err
 	}
+	may, err := os.OpenFile(e.real, os.O_WRONLY, 0) // a new file in its place would not ask
+	if err != nil {
+		return err
+	}
+	may.Close()
 	dir := filepath.Dir(e.real)
 	f, err := os.CreateTemp(dir, ".refbox-register-")
 	if err != nil {

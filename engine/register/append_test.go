@@ -559,3 +559,30 @@ func written(t *rapid.T, lang string) string {
 	}
 	return text
 }
+
+// However a register's text is damaged, adding to what can still be read neither
+// fails nor adds anything else than what was asked for.
+func TestAddToOddTexts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lang := rapid.SampledFrom([]string{"toml", "yaml", "json"}).Draw(t, "language")
+		text := []byte(written(t, lang))
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
+			at := rapid.IntRange(0, len(text)-1).Draw(t, "at")
+			put := rapid.SampledFrom([]string{"", "\n", " ", "#", "'", "\"", "[", "]", "{", "}", ",", ":", "=", "- ", "\t", "ü", "x"}).Draw(t, "put")
+			text = append(append(append([]byte{}, text[:at]...), put...), text[min(len(text), at+rapid.IntRange(0, 2).Draw(t, "gone")):]...)
+			if len(text) == 0 {
+				return
+			}
+		}
+		src, err := Parse("x."+lang, text)
+		if err != nil {
+			return
+		}
+		for _, a := range additions() {
+			e, err := src.Add([]Addition{a})
+			if err == nil {
+				inOne(t, string(src.data), string(e.After.data))
+			}
+		}
+	})
+}
