@@ -71,12 +71,11 @@ func (p *page) points(r *reading, s *register.Store) {
 	doc := r.now.Document()
 	p.ask = []register.Code{"design-not-adopted"}
 	p.heading("recovery points")
-	const label = 13
-	columns, head := 4, ""
+	label, last, head := 13, 0, ""
 	if len(s.Rehearsals) > 0 { // they prove nothing, so they stand apart
-		columns, head = 5, "rehearsed"
+		label, last, head = 9, 9, "rehearsed"
 	}
-	w := max(13-columns, min(14, (p.width-label)/columns))
+	w := max(9, min(14, (p.width-label-last)/4))
 	cell := func(s string) string { return text.Pad(text.Truncate(s, w-1, text.Ellipsis), w) }
 	p.row(seg{strings.Repeat(" ", label), dim}, seg{cell("declared") + cell("design") + cell("today") + cell("measured") + head, dim})
 	o := s.Objectives
