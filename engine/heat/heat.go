@@ -14,6 +14,9 @@
 //   - Where the arena declares a canary, a client of the referee's writes to every seat
 //     from the clock's start to the freeze, and reads back once no player reaches a
 //     machine any more, for at most the drain's time again.
+//   - A conquest begins with services that are healthy. Territories that its manifest
+//     links are machines of one cluster, with passwords of their own; a territory that is
+//     eliminated has its player ended and its machine switched off. It has no faults.
 //   - Faults that the arena schedules, or a referee injects, are on their seat alone:
 //     what one waits for delays no other. Before anything is read back, and before the
 //     heat ends otherwise than by an abort, each is undone.
