@@ -11,12 +11,14 @@ import (
 // and for how long it was so once something changes, or at the end. A check that
 // follows a failure, and an attack that came out as it had before, say nothing new
 // and are left out. Of the canary's samples those are told with which a seat begins
-// or ceases to acknowledge writes. Seats and milestones are folded each by itself. The zero value
-// is ready.
+// or ceases to acknowledge writes; of a conquest's probes those that found what the one
+// before had not, and of its resources what a tick did not bring. Seats and milestones
+// are folded each by itself. The zero value is ready.
 type Teller struct {
 	rungs map[rungID]*rung
-	order []*rung         // by their first event
-	serve map[string]bool // seats whose latest write of the canary's was acknowledged
+	order []*rung           // by their first event
+	serve map[string]bool   // seats whose latest write of the canary's was acknowledged
+	found map[string]string // what the latest probe of a conquest's territory found
 }
 
 type rungID struct{ territory, milestone string }
@@ -43,6 +45,22 @@ func (t *Teller) Next(e event.Event) []string {
 			t.serve = map[string]bool{b.Territory: serves}
 		} else {
 			t.serve[b.Territory] = serves
+		}
+	case event.HealthObserved:
+		what := "well"
+		if !b.Healthy {
+			what = "not: " + b.Detail
+		}
+		if t.found[b.Territory] == what {
+			return nil
+		}
+		if t.found == nil {
+			t.found = map[string]string{}
+		}
+		t.found[b.Territory] = what
+	case event.ResourcesChanged:
+		if b.Reason == "healthy tick" {
+			return nil
 		}
 	case event.MilestoneEvaluationStarted:
 		if t.rung(b.Territory, b.Milestone).count > 0 {

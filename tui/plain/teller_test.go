@@ -66,6 +66,33 @@ func TestEqualFailuresAreFolded(t *testing.T) {
 
 // Whatever the order: no failure is lost, and nothing but failures, checks and
 // attacks is left out.
+func TestConquestsTicksAreFolded(t *testing.T) {
+	probe := func(territory, bad string) event.Body {
+		return event.HealthObserved{Territory: territory, Healthy: bad == "", LatencyMS: 7, Detail: bad}
+	}
+	gain := event.ResourcesChanged{Territory: "a", Delta: 1, Remaining: 901, Reason: "healthy tick"}
+	var teller Teller
+	var got []string
+	for i, b := range []event.Body{
+		probe("a", ""), probe("b", ""), gain, probe("a", ""), probe("b", "refused"), gain, probe("a", ""), probe("b", "refused"), gain,
+		event.TerritoryStateChanged{Territory: "b", To: "degraded", Reason: "2 bad probes in a row"}, probe("b", ""),
+		event.ResourcesChanged{Territory: "a", Delta: -1, Remaining: 902, Reason: "agent inference"},
+	} {
+		got = append(got, teller.Next(at(uint64(i)*1000, b))...)
+	}
+	want := []string{
+		"00:00.0  a                 healthy in 7 ms",
+		"00:01.0  b                 healthy in 7 ms",
+		"00:04.0  b                 unhealthy: refused",
+		"00:09.0  b                 degraded: 2 bad probes in a row",
+		"00:10.0  b                 healthy in 7 ms",
+		"00:11.0  a                 resources -1, 902 left: agent inference",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestFoldingLosesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var teller Teller
