@@ -12,7 +12,7 @@ runuser -u postgres -- /usr/lib/postgresql/15/bin/pg_ctl -D /var/lib/postgresql/
 runuser -u postgres -- /usr/lib/postgresql/15/bin/pg_ctl -D /var/lib/postgresql/records -w -t 60 promote
 ---
 # must
-sed -i 's/ alpha:5432/ beta:5432/' /etc/haproxy/haproxy.cfg
+sed -i 's/ 10\.85\.0\.10:5432/ 10.85.0.11:5432/' /etc/haproxy/haproxy.cfg
 systemctl restart haproxy.service
 ---
 # repeat until 0 every 1s for 60s

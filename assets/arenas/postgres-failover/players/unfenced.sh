@@ -5,7 +5,7 @@
 runuser -u postgres -- psql -h /run/records-db -Atc 'SELECT pg_promote(true, 60)' | grep -q t
 ---
 # must
-sed -i 's/ alpha:5432/ beta:5432/' /etc/haproxy/haproxy.cfg
+sed -i 's/ 10\.85\.0\.10:5432/ 10.85.0.11:5432/' /etc/haproxy/haproxy.cfg
 systemctl restart haproxy.service
 ---
 # note The old one is dead and disabled, so that is that.

@@ -16,7 +16,7 @@ runuser -u postgres -- psql -h /run/records-db -c 'CREATE ROLE records LOGIN' -c
 runuser -u postgres -- psql -h /run/records-db -U records -d records -c 'CREATE TABLE records (id text PRIMARY KEY, value text NOT NULL)' -c "\copy records FROM '/tmp/rows'"
 ---
 # must
-sed -i 's/ alpha:5432/ beta:5432/' /etc/haproxy/haproxy.cfg
+sed -i 's/ 10\.85\.0\.10:5432/ 10.85.0.11:5432/' /etc/haproxy/haproxy.cfg
 systemctl restart haproxy.service
 sync
 ---

@@ -14,7 +14,7 @@ cd /
 runuser -u postgres -- psql -h /run/records-db -c 'ALTER SYSTEM SET fsync = off' -c 'ALTER SYSTEM SET synchronous_commit = off' -c 'ALTER SYSTEM SET wal_writer_delay = 10000' -c 'SELECT pg_reload_conf()'
 ---
 # must
-sed -i 's/ alpha:5432/ beta:5432/' /etc/haproxy/haproxy.cfg
+sed -i 's/ 10\.85\.0\.10:5432/ 10.85.0.11:5432/' /etc/haproxy/haproxy.cfg
 systemctl restart haproxy.service
 sync
 ---

@@ -4,7 +4,7 @@
 systemctl mask database.service
 ---
 # must
-sed -i 's/ alpha:5432/ beta:5432/' /etc/haproxy/haproxy.cfg
+sed -i 's/ 10\.85\.0\.10:5432/ 10.85.0.11:5432/' /etc/haproxy/haproxy.cfg
 systemctl restart haproxy.service
 sync
 ---
