@@ -2,9 +2,7 @@ package tui
 
 import (
 	"fmt"
-	"io"
 	"os"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-osc52/v2"
@@ -36,33 +34,4 @@ func (m *model) copyText(s string) tea.Cmd {
 		}
 		return nil
 	})
-}
-
-// syncFile makes the terminal show each frame at once (DEC mode 2026), so that
-// a frame that takes several writes of the terminal never tears. Terminals that
-// do not know the mode ignore it.
-type syncFile struct {
-	*os.File
-	mu *sync.Mutex // frames and what is copied are not interleaved
-}
-
-func syncOutput(w io.Writer) io.Writer {
-	f, ok := w.(*os.File)
-	if !ok || os.Getenv("REFBOX_NO_SYNC") != "" {
-		return w
-	}
-	return syncFile{f, new(sync.Mutex)}
-}
-
-func (s syncFile) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	buf := make([]byte, 0, len(p)+16)
-	buf = append(buf, "\x1b[?2026h"...)
-	buf = append(buf, p...)
-	buf = append(buf, "\x1b[?2026l"...)
-	if _, err := s.File.Write(buf); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

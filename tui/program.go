@@ -148,6 +148,7 @@ type model struct {
 	choice  Choice
 	mouse   bool
 	out     io.Writer // what the program draws on
+	wire    *wire     // the same, when it is a terminal
 
 	grid   canvas.Canvas
 	frame  string
@@ -164,6 +165,8 @@ type (
 	// feedMsg: a recording grew. refeedMsg: the next growth may be told of.
 	feedMsg   struct{ from <-chan struct{} }
 	refeedMsg struct{ from <-chan struct{} }
+	// freeMsg: the terminal has taken the last frame, and another is due.
+	freeMsg struct{}
 	// endMsg: the context has ended.
 	endMsg struct{}
 	// feedEndMsg: a recording is no longer followed.
@@ -193,7 +196,9 @@ func run(ctx context.Context, cfg Config, first screen, in io.Reader, out io.Wri
 	ctx, stop := context.WithCancel(ctx)
 	m := newModel(ctx, cfg, first)
 	m.screens = append(m.screens, over...)
-	m.out = syncOutput(out)
+	var p *tea.Program
+	m.out, m.wire = newWire(out, func() { p.Send(freeMsg{}) })
+	defer m.wire.drain()
 	defer func() {
 		stop()
 		for _, s := range m.screens {
@@ -213,7 +218,7 @@ func run(ctx context.Context, cfg Config, first screen, in io.Reader, out io.Wri
 	if m.mouse = cfg.Mouse; m.mouse {
 		options = append(options, tea.WithMouseCellMotion())
 	}
-	p := tea.NewProgram(m, options...)
+	p = tea.NewProgram(m, options...)
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.Join(fault(r, cfg.Log), p.ReleaseTerminal())
@@ -516,12 +521,13 @@ func (m *model) seatKey(k tea.KeyMsg) int {
 	return slices.Index(m.cfg.Keys.Binding(keymap.Seat).Keys, k.String())
 }
 
-// View returns the frame, drawn anew only when something changed.
+// View returns the frame, drawn anew only when something changed and the terminal has
+// taken the one before.
 func (m *model) View() string {
 	if m.w <= 0 || m.h <= 0 {
 		return ""
 	}
-	if m.dirty {
+	if m.dirty && m.wire.free() {
 		m.dirty = false
 		m.frames++
 		m.draw()
