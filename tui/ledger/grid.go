@@ -93,7 +93,7 @@ func (p *gridPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focused b
 		name += ", /" + p.filter
 	}
 	note := fmt.Sprintf("scenario %d of %d, %s", min(p.at+1, len(list)), len(list), view.Plural(len(arenas), "arena"))
-	in := frame(c, area, focused, name, note)
+	in := view.Frame(c, area, focused, name, note)
 	w, h := in.Size()
 	p.cells = canvas.Rect{}
 	if len(list) == 0 {

@@ -39,7 +39,7 @@ type Source struct {
 // Screen is the ledger's screen.
 type Screen struct {
 	src Source
-	f   *follower
+	f   *view.Follower[*reading]
 	r   *reading
 
 	grid     gridPane
@@ -70,9 +70,7 @@ func New(src Source) (*Screen, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newFollower(src)
-	f.seen = signs(r.ledger.Files())
-	return &Screen{src: src, f: f, r: r, lower: evidence}, nil
+	return &Screen{src: src, f: follow(src, r), r: r, lower: evidence}, nil
 }
 
 var _ view.Clicker = (*Screen)(nil)
@@ -99,16 +97,23 @@ func (s *Screen) Status(c canvas.Canvas) {
 
 // Start begins to follow the files.
 func (s *Screen) Start(view.Host) tea.Cmd {
-	s.f.start(s.r)
+	s.f.Start()
 	return nil
 }
 
 // Feed tells that there is a newer reading.
-func (s *Screen) Feed() <-chan struct{} { return s.f.feed }
+func (s *Screen) Feed() <-chan struct{} { return s.f.Feed() }
 
 // Advance takes the newest reading.
 func (s *Screen) Advance(time.Time) time.Duration {
-	if r := s.f.take(); r != nil {
+	r, err, ok := s.f.Take()
+	switch {
+	case !ok:
+	case err != nil:
+		kept := *s.r
+		kept.trouble = text.Line("the last good one is shown: " + err.Error())
+		s.r = &kept
+	default:
 		s.grid.keep(s.r, r)
 		s.r = r
 	}
@@ -116,7 +121,7 @@ func (s *Screen) Advance(time.Time) time.Duration {
 }
 
 // Close ends the following.
-func (s *Screen) Close() { s.f.close() }
+func (s *Screen) Close() { s.f.Close() }
 
 // Back closes what was opened over the panes.
 func (s *Screen) Back() bool {

@@ -193,7 +193,7 @@ func (p *findingsPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focus
 		name += ": " + s
 	}
 	note := fmt.Sprintf("%d of %d", len(list), len(r.rows))
-	in := frame(c, area, focused, name, note)
+	in := view.Frame(c, area, focused, name, note)
 	w, h := in.Size()
 	if len(list) == 0 {
 		what := "nothing is found wrong"

@@ -1,21 +1,17 @@
 package register
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
-
 	"refbox/engine/register"
 	"refbox/engine/text"
+	"refbox/tui/view"
 )
 
 const (
@@ -44,61 +40,23 @@ type reading struct {
 	of   map[string][]int // its rows
 }
 
-// follower owns the register's files: it reads them again when they change,
-// and derives what is assumed. Whoever started it closes it.
+// follower reads the register's files again when they change, and derives what is
+// assumed. Whoever started it closes it.
 type follower struct {
-	src  Source
-	feed chan struct{}
-	stop context.CancelFunc
-	done chan struct{}
-	wake chan struct{}
+	*view.Follower[*reading]
+	src Source
 
-	mu      sync.Mutex
-	want    register.WhatIf
-	newest  *reading // nil when taken
-	started bool
+	mu   sync.Mutex
+	want register.WhatIf
 
-	seen string // the files' signs at the last reading; of the goroutine
+	base    *register.Explainer // that was read last
+	trouble string              // since
 }
 
 func newFollower(src Source) *follower {
-	return &follower{src: src, feed: make(chan struct{}, 1), done: make(chan struct{}), wake: make(chan struct{}, 1)}
-}
-
-// start begins to follow from what was read first.
-func (f *follower) start(first *reading) {
-	ctx, stop := context.WithCancel(context.Background())
-	f.stop, f.started = stop, true
-	go func() {
-		defer close(f.done)
-		defer close(f.feed)
-		last := first
-		defer func() {
-			if r := recover(); r != nil {
-				broken := *last
-				broken.trouble = text.Line(fmt.Sprintf("internal fault, the file is not followed any more: %v", r))
-				f.publish(&broken)
-			}
-		}()
-		f.run(ctx, &last)
-	}()
-}
-
-func (f *follower) close() {
-	if f.started {
-		f.stop()
-		<-f.done
-		f.started = false
-	}
-}
-
-// take returns a reading that is newer than the last one taken, or nil.
-func (f *follower) take() *reading {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r := f.newest
-	f.newest = nil
-	return r
+	f := &follower{src: src}
+	f.Follower = view.NewFollower(view.Followed[*reading]{Paths: func() []string { return src.Files }, Read: f.read})
+	return f
 }
 
 // assume asks for a reading with w; it comes by the feed.
@@ -106,10 +64,7 @@ func (f *follower) assume(w register.WhatIf) {
 	f.mu.Lock()
 	f.want = w
 	f.mu.Unlock()
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	f.Again()
 }
 
 func (f *follower) assumed() register.WhatIf {
@@ -118,92 +73,18 @@ func (f *follower) assumed() register.WhatIf {
 	return f.want
 }
 
-func (f *follower) publish(r *reading) {
-	f.mu.Lock()
-	f.newest = r
-	f.mu.Unlock()
-	select {
-	case f.feed <- struct{}{}:
-	default:
-	}
-}
-
-func (f *follower) run(ctx context.Context, last **reading) {
-	var notices chan fsnotify.Event
-	var failures chan error
-	w, err := fsnotify.NewWatcher()
-	if err == nil {
-		defer w.Close()
-		notices, failures = w.Events, w.Errors
-	}
-	watch := func() {
-		for _, file := range f.src.Files {
-			if w != nil {
-				_ = w.Add(filepath.Dir(file)) // the poll is behind it
-			}
-		}
-	}
-	watch()
-	poll := time.NewTicker(slowPoll)
-	defer poll.Stop()
-	settled := time.NewTimer(0) // what changed before the watch began
-	defer settled.Stop()
-	noticed := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-f.wake:
-			*last = f.suppose((*last).base, (*last).trouble)
-			f.publish(*last)
-			continue
-		case e := <-notices:
-			if f.about(e.Name) {
-				noticed = true
-				settled.Reset(settling)
-			}
-			continue
-		case <-failures: // too many notices: the poll makes up for it
-			continue
-		case <-settled.C:
-		case <-poll.C:
-			watch() // the folder may have been made anew
-		}
-		if signs := f.signs(); noticed || signs != f.seen {
-			f.seen, noticed = signs, false
-			*last = f.read(*last)
-			f.publish(*last)
-		}
-	}
-}
-
-// signs tell whether a file may have changed, without reading it.
-func (f *follower) signs() string {
-	var b strings.Builder
-	for _, file := range f.src.Files {
-		if st, err := os.Stat(file); err == nil {
-			fmt.Fprintf(&b, "%d %d %v\n", st.Size(), st.ModTime().UnixNano(), st.Mode())
+// read reads the files again if they changed, and supposes what is assumed; what cannot
+// be read leaves the last good reading, with the reason.
+func (f *follower) read(changed bool) (*reading, error) {
+	if changed {
+		e, err := f.src.Load()
+		if err != nil {
+			f.trouble = "the last good one is shown: " + whatIsWrong(err)
 		} else {
-			b.WriteString("none\n")
+			f.base, f.trouble = e, ""
 		}
 	}
-	return b.String()
-}
-
-func (f *follower) about(name string) bool {
-	return slices.ContainsFunc(f.src.Files, func(file string) bool { return filepath.Clean(file) == filepath.Clean(name) })
-}
-
-// read reads the files again; what cannot be read leaves the last good reading,
-// with the reason.
-func (f *follower) read(last *reading) *reading {
-	e, err := f.src.Load()
-	if err != nil {
-		next := *last
-		next.trouble = "the last good one is shown: " + whatIsWrong(err)
-		return &next
-	}
-	return f.suppose(e, "")
+	return f.suppose(f.base, f.trouble), nil
 }
 
 // suppose derives what is assumed now of a register.

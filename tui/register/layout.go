@@ -51,7 +51,7 @@ func (p *textPane) jump(dir int) {
 
 // draw shows the lines: with a cursor, or without one as a page that scrolls.
 func (p *textPane) draw(c canvas.Canvas, area canvas.Rect, focused, cursor bool, name, note string) {
-	in := frame(c, area, focused, name, note)
+	in := view.Frame(c, area, focused, name, note)
 	w, h := in.Size()
 	if cursor {
 		p.settle(len(p.lines), h)

@@ -122,7 +122,7 @@ func (p *matrixPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, posture
 		name += ", /" + p.filter
 	}
 	note := fmt.Sprintf("store %d of %d, scenario %d of %d", min(p.at+1, len(list)), len(list), min(p.scenario.at+1, len(doc.Scenarios)), len(doc.Scenarios))
-	in := frame(c, area, focused, name, note)
+	in := view.Frame(c, area, focused, name, note)
 	w, h := in.Size()
 	p.cells = canvas.Rect{}
 	switch {

@@ -74,11 +74,11 @@ const (
 // New reads a register. The error is Load's.
 func New(src Source) (*Screen, error) {
 	f := newFollower(src)
-	f.seen = f.signs()
 	e, err := src.Load()
 	if err != nil {
 		return nil, err
 	}
+	f.base = e
 	r := &reading{base: e, now: e}
 	r.index()
 	s := &Screen{src: src, f: f, r: r, posture: register.CurrentPosture, lower: store}
@@ -118,23 +118,30 @@ func (s *Screen) Status(c canvas.Canvas) {
 
 // Start begins to follow the file.
 func (s *Screen) Start(view.Host) tea.Cmd {
-	s.f.start(s.r)
+	s.f.Start()
 	return nil
 }
 
 // Feed tells that there is a newer reading.
-func (s *Screen) Feed() <-chan struct{} { return s.f.feed }
+func (s *Screen) Feed() <-chan struct{} { return s.f.Feed() }
 
 // Advance takes the newest reading.
 func (s *Screen) Advance(time.Time) time.Duration {
-	if r := s.f.take(); r != nil {
+	r, err, ok := s.f.Take()
+	switch {
+	case !ok:
+	case err != nil:
+		kept := *s.r
+		kept.trouble = text.Line(err.Error())
+		s.r = &kept
+	default:
 		s.r = r
 	}
 	return 0
 }
 
 // Close ends the following.
-func (s *Screen) Close() { s.f.close() }
+func (s *Screen) Close() { s.f.Close() }
 
 // Back closes what was opened over the panes.
 func (s *Screen) Back() bool {

@@ -137,7 +137,7 @@ func (p *whatIfPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, w regis
 	if !slices.Equal(w.Lost, r.assumed.Lost) || !slices.Equal(w.Cut, r.assumed.Cut) || !slices.Equal(w.Running, r.assumed.Running) {
 		note = "deriving …"
 	}
-	in := frame(c, area, focused, name, note)
+	in := view.Frame(c, area, focused, name, note)
 	width, h := in.Size()
 	effect := effectLines(r, width-2)
 	rows := max(3, h-len(effect)-1)

@@ -279,7 +279,7 @@ func (p *bracketPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focuse
 	if n < len(r.cols) {
 		name = fmt.Sprintf("bracket: rounds %d to %d of %d", p.left+1, p.left+n, len(r.cols))
 	}
-	in := frame(c, area, focused, name, note)
+	in := view.Frame(c, area, focused, name, note)
 	if len(r.cols) == 0 {
 		in.PutFit(1, 0, inner.W-2, "nothing here tells of a bracket", dim)
 		return

@@ -57,7 +57,7 @@ func (p *textPane) opens() string {
 }
 
 func (p *textPane) draw(c canvas.Canvas, area canvas.Rect, focused bool, name, note string) {
-	in := frame(c, area, focused, name, note)
+	in := view.Frame(c, area, focused, name, note)
 	w, h := in.Size()
 	p.settle(len(p.lines), h)
 	for y := 0; y < h && p.top+y < len(p.lines); y++ {

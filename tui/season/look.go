@@ -174,22 +174,7 @@ type scroll struct {
 }
 
 // settle keeps the place within n rows, and the window of h rows around it.
-func (s *scroll) settle(n, h int) {
-	s.at = max(0, min(s.at, n-1))
-	if s.at < s.top {
-		s.top = s.at
-	}
-	if s.at >= s.top+h {
-		s.top = s.at - h + 1
-	}
-	s.top = max(0, min(s.top, n-h))
-}
-
-// frame draws a pane's outline and returns its inside.
-func frame(c canvas.Canvas, r canvas.Rect, focused bool, name, note string) canvas.Canvas {
-	o, st := view.Outline(focused)
-	return c.Sub(c.Frame(r, o, text.Line(name), text.Line(note), st, title))
-}
+func (s *scroll) settle(n, h int) { s.at, s.top = view.Settle(s.at, s.top, n, h) }
 
 // chosen shows row y as the selected one; faint where the pane has not the focus.
 func chosen(c canvas.Canvas, y int, focused bool) {

@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ type Source struct {
 // Screen is a week's screen.
 type Screen struct {
 	src Source
-	f   *follower[*reading]
+	f   *view.Follower[*reading]
 	r   *reading
 
 	bracket   bracketPane
@@ -87,6 +88,12 @@ const (
 	paneCount
 )
 
+// follow follows documents; what is hidden beside them is a lock, or half of a file.
+func follow[T any](paths func() []string, load func() (T, error)) *view.Follower[T] {
+	return view.NewFollower(view.Followed[T]{Paths: paths, Read: func(bool) (T, error) { return load() },
+		Meant: func(name string) bool { return !strings.HasPrefix(filepath.Base(name), ".") }})
+}
+
 // New reads a week. The error is Load's.
 func New(src Source) (*Screen, error) {
 	load := func() (*reading, error) {
@@ -96,7 +103,7 @@ func New(src Source) (*Screen, error) {
 		}
 		return index(w), nil
 	}
-	f := newFollower(src.Watch, load)
+	f := follow(src.Watch, load)
 	r, err := load()
 	if err != nil {
 		return nil, err
@@ -138,16 +145,16 @@ func (s *Screen) Status(c canvas.Canvas) {
 
 // Start begins to follow the week.
 func (s *Screen) Start(view.Host) tea.Cmd {
-	s.f.start()
+	s.f.Start()
 	return nil
 }
 
 // Feed tells that the week was read anew.
-func (s *Screen) Feed() <-chan struct{} { return s.f.feed }
+func (s *Screen) Feed() <-chan struct{} { return s.f.Feed() }
 
 // Advance takes the newest reading.
 func (s *Screen) Advance(time.Time) time.Duration {
-	r, err, ok := s.f.take()
+	r, err, ok := s.f.Take()
 	switch {
 	case !ok:
 	case err != nil:
@@ -164,7 +171,7 @@ func (s *Screen) Advance(time.Time) time.Duration {
 }
 
 // Close ends the following.
-func (s *Screen) Close() { s.f.close() }
+func (s *Screen) Close() { s.f.Close() }
 
 // Back closes what was opened over the panes.
 func (s *Screen) Back() bool {

@@ -44,7 +44,7 @@ type TogetherSource struct {
 // the heats.
 type Sheet struct {
 	src TogetherSource
-	f   *follower[*Together]
+	f   *view.Follower[*Together]
 	t   *Together
 
 	trouble string
@@ -62,7 +62,7 @@ func NewSheet(src TogetherSource) (*Sheet, error) {
 		}
 		return &t, nil
 	}
-	f := newFollower(src.Watch, load)
+	f := follow(src.Watch, load)
 	t, err := load()
 	if err != nil {
 		return nil, err
@@ -96,16 +96,16 @@ func (s *Sheet) Status(c canvas.Canvas) {
 
 // Start begins to follow the document.
 func (s *Sheet) Start(view.Host) tea.Cmd {
-	s.f.start()
+	s.f.Start()
 	return nil
 }
 
 // Feed tells that the document was read anew.
-func (s *Sheet) Feed() <-chan struct{} { return s.f.feed }
+func (s *Sheet) Feed() <-chan struct{} { return s.f.Feed() }
 
 // Advance takes the newest reading.
 func (s *Sheet) Advance(time.Time) time.Duration {
-	t, err, ok := s.f.take()
+	t, err, ok := s.f.Take()
 	switch {
 	case !ok:
 	case err != nil:
@@ -117,7 +117,7 @@ func (s *Sheet) Advance(time.Time) time.Duration {
 }
 
 // Close ends the following.
-func (s *Sheet) Close() { s.f.close() }
+func (s *Sheet) Close() { s.f.Close() }
 
 // Back has nothing to take back.
 func (s *Sheet) Back() bool { return false }

@@ -21,7 +21,7 @@ func (p *standingsPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focu
 	if v.State != "complete" {
 		name = "standings so far"
 	}
-	in := frame(c, area, focused, name, view.Plural(len(v.Standings), "entrant"))
+	in := view.Frame(c, area, focused, name, view.Plural(len(v.Standings), "entrant"))
 	w, h := in.Size()
 	if len(v.Standings) == 0 || h < 2 {
 		in.PutFit(1, 0, w-2, "nothing here tells who plays", dim)
@@ -104,7 +104,7 @@ func (p *checksPane) chosen(a *season.Audit) *season.Check {
 
 // draw draws the list, and the chosen one in full below it.
 func (p *checksPane) draw(c canvas.Canvas, area canvas.Rect, a *season.Audit, focused bool, note string) {
-	in := frame(c, area, focused, "audit", note)
+	in := view.Frame(c, area, focused, "audit", note)
 	w, h := in.Size()
 	p.at = max(0, min(p.at, len(a.Checks)-1))
 	k := p.chosen(a)
