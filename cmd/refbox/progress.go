@@ -19,6 +19,7 @@ import (
 type progress struct {
 	out  io.Writer
 	live bool
+	pace *pace // nil to remember nothing
 
 	mu      sync.Mutex
 	step    string
@@ -33,7 +34,7 @@ type progress struct {
 }
 
 func newProgress(a *app) *progress {
-	return &progress{out: a.err, live: isTerminal(a.err) && os.Getenv("TERM") != "dumb" && !a.settings.Reader}
+	return &progress{out: a.err, live: isTerminal(a.err) && os.Getenv("TERM") != "dumb" && !a.settings.Reader, pace: openPace()}
 }
 
 // isTerminal reports whether w is a terminal.
@@ -50,6 +51,9 @@ func (p *progress) report(step string, part float64) {
 	now := time.Now()
 	step = text.Line(step)
 	if step != p.step {
+		if p.step != "" && whose(p.step) == whose(step) {
+			p.pace.took(p.step, now.Sub(p.began))
+		}
 		p.endLine(whose(p.step) == "" || whose(p.step) == whose(step))
 		p.step, p.began, p.shown = step, now, time.Time{}
 		if !p.live {
@@ -128,6 +132,8 @@ func (p *progress) draw(now time.Time) {
 	if did := p.part - p.known; !p.since.IsZero() && p.part < 1 && did >= 0.1 && now.Sub(p.since) >= 5*time.Second {
 		left := time.Duration(float64(now.Sub(p.since)) * (1 - p.part) / did)
 		bar += fmt.Sprintf(", about %s left", left.Round(time.Second))
+	} else if left := p.pace.takes(p.step) - now.Sub(p.began); left >= time.Second && p.part < 1 {
+		bar += fmt.Sprintf("%s about %s left", strings.Repeat(",", min(1, len(bar))), left.Round(time.Second))
 	}
 	fmt.Fprintf(p.out, "\r\x1b[K%s%s", text.Truncate(p.step, 44, text.Ellipsis), bar)
 }
@@ -137,6 +143,7 @@ func (p *progress) done() {
 	p.mu.Lock()
 	p.endLine(true)
 	p.step, p.since = "", time.Time{}
+	p.pace.keep()
 	stop := p.stop
 	p.stop = nil
 	p.mu.Unlock()

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -33,6 +36,34 @@ func TestProgressOnATerminal(t *testing.T) {
 		}
 		if !strings.Contains(b.String(), " 25 %  3s") {
 			t.Errorf("the first step stands still: %q", b.String())
+		}
+	})
+}
+
+// A boot tells no part of itself: what is left of it follows from the usual, or from
+// the last one on this host.
+func TestProgressOfABoot(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "steps.json")
+	synctest.Test(t, func(t *testing.T) {
+		var b strings.Builder
+		for _, left := range []string{"12s", "20s"} {
+			pace := &pace{file: file}
+			if data, err := os.ReadFile(file); err == nil {
+				if err := json.Unmarshal(data, &pace.last); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := &progress{out: &b, live: true, pace: pace}
+			p.report("booting", 0)
+			if !strings.HasSuffix(b.String(), "   0 %, about "+left+" left") {
+				t.Errorf("not %s: %q", left, b.String())
+			}
+			time.Sleep(20 * time.Second)
+			p.report("saving", 0.8)
+			p.done()
+		}
+		if n := strings.Count(b.String(), "about 1s left"); n != 2 {
+			t.Errorf("%d times a second before its end: %q", n, b.String())
 		}
 	})
 }
