@@ -44,17 +44,6 @@ type Command struct {
 	Strict bool
 }
 
-// Commands is the adapter of programs that are named by their path alone.
-func Commands(strict bool) Factory {
-	return func(arg string) (Player, error) {
-		c := Command{Argv: []string{arg}, Strict: strict}
-		if err := c.Check(); err != nil {
-			return nil, err
-		}
-		return CommandPlayer(c), nil
-	}
-}
-
 // Check looks for the program.
 func (c Command) Check() error {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {

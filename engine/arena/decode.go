@@ -62,7 +62,7 @@ func (e *Invalid) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Read reads a manifest, TOML or JSON (by the file's name, else by its first
+// read reads a manifest, TOML or JSON (by the file's name, else by its first
 // byte), without looking at its package. A syntax error comes alone. Else the
 // problems are those of the file's form (unknown or missing keys, types), in order
 // of place; then the rules', in the order of the recordings reference, section 1.2,
@@ -71,12 +71,7 @@ func (e *Invalid) Error() string {
 //
 // The manifest is nil when the syntax is wrong. Else it holds what could be
 // read, so that a recording's arena.json of another era can still be shown.
-func Read(file string, data []byte) (*Manifest, []Problem) {
-	m, _, problems := read(file, data)
-	return m, problems
-}
-
-// read is Read; root says where things stand.
+// Root says where things stand.
 func read(file string, data []byte) (m *Manifest, root *value, problems []Problem) {
 	root, err := parse(file, data)
 	if err != nil {

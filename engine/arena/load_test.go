@@ -153,7 +153,7 @@ func TestReferencesArenaLoadsAsItStands(t *testing.T) {
 		t.Errorf("the parts differ from the bundled ones:\n%s%v", d, ours)
 	}
 	for _, want := range []string{"failover-one: nixos_config is not used", "failover-two: nixos_config", "failover-three: nixos_config",
-		"bundled verifiers, matched by milestone id", "poll_interval_ms"} {
+		"bundled verifiers, matched by milestone id"} {
 		if !strings.Contains(notes(p), want) {
 			t.Errorf("no note says %q:\n%s", want, notes(p))
 		}

@@ -325,3 +325,9 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// Read is read, without where things stand.
+func Read(file string, data []byte) (*Manifest, []Problem) {
+	m, _, problems := read(file, data)
+	return m, problems
+}

@@ -218,13 +218,13 @@ func TestSeekingIsFoldingThePrefix(t *testing.T) {
 			}
 		}
 		w := r.World(n)
-		if got, want := worldText(rt, w), worldText(rt, world.Fold(events[:n])); got != want {
+		if got, want := worldText(rt, w), worldText(rt, folded(events[:n]...)); got != want {
 			rt.Fatalf("World(%d) is not the fold: %s", n, cmp.Diff(want, got))
 		}
 		kept[n] = w
 	})
 	for n, w := range kept {
-		if got, want := worldText(t, w), worldText(t, world.Fold(events[:n])); got != want {
+		if got, want := worldText(t, w), worldText(t, folded(events[:n]...)); got != want {
 			t.Fatalf("World(%d) was changed later: %s", n, cmp.Diff(want, got))
 		}
 	}
@@ -713,4 +713,13 @@ func TestWhatLiesBetweenEventsIsPassedOver(t *testing.T) {
 	if took := after.TotalAlloc - before.TotalAlloc; took > 8<<20 {
 		t.Fatalf("%d MiB were taken", took>>20)
 	}
+}
+
+// folded is the world after events.
+func folded(events ...event.Event) *world.World {
+	w := world.New()
+	for _, e := range events {
+		world.Apply(w, e)
+	}
+	return w
 }

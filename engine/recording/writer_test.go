@@ -19,7 +19,6 @@ import (
 
 	"refbox/engine/arena"
 	"refbox/engine/event"
-	"refbox/engine/world"
 )
 
 // writeHeat writes a whole small heat of two seats and finishes it.
@@ -496,7 +495,7 @@ func TestWriterWorldIsTheFold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := world.Fold([]event.Event{e}).JSON()
+	theirs, err := folded(e).JSON()
 	if err != nil || !bytes.Equal(mine, theirs) {
 		t.Fatalf("%s\n%s", mine, theirs)
 	}

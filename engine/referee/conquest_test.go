@@ -45,7 +45,7 @@ func (s *siege) Evidence(string, string, uint64, probe.Evidence) (string, string
 func (s *siege) World() *world.World {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return world.Fold(s.events)
+	return folded(s.events...)
 }
 
 // health is a territory's health at an instant: "" for good, and how long its answer takes.
@@ -387,4 +387,13 @@ func TestConquestEndsWithItsContext(t *testing.T) {
 			}
 		}
 	})
+}
+
+// folded is the world after events.
+func folded(events ...event.Event) *world.World {
+	w := world.New()
+	for _, e := range events {
+		world.Apply(w, e)
+	}
+	return w
 }

@@ -929,7 +929,7 @@ func TestOptionalAfterDurable(t *testing.T) {
 			f.ms["one"].reboot = func(context.Context) error { t.Error("a durable seat is rebooted for points"); return nil }
 			f.ms["two"].reboot = func(ctx context.Context) error { return errors.New("no") }
 			if !stop {
-				time.AfterFunc(5*time.Second, func() { // nothing is done to it any more
+				time.AfterFunc(6500*time.Millisecond, func() { // nothing is done to it any more
 					if _, err := f.race.Strike(t.Context(), "one", Fault{}); err == nil || !strings.Contains(err.Error(), "durable, which is final") {
 						t.Errorf("struck: %v", err)
 					}

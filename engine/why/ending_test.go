@@ -70,7 +70,7 @@ func TestEndings(t *testing.T) {
 			for i, b := range append([]event.Body{event.TerritoryRegistered{Territory: "one", Agent: "a"}}, tt.log...) {
 				log = append(log, event.Event{Sequence: uint64(i), ElapsedMS: uint64(i), Body: b})
 			}
-			e, ok := Explain(world.Fold(log), &arena.Manifest{}, "one")
+			e, ok := Explain(folded(log...), &arena.Manifest{}, "one")
 			if !ok || e.Ending != tt.want {
 				t.Fatalf("%s, want %s; %+v", e.Ending, tt.want, e.Lines)
 			}
@@ -83,4 +83,13 @@ func TestEndings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// folded is the world after events.
+func folded(events ...event.Event) *world.World {
+	w := world.New()
+	for _, e := range events {
+		world.Apply(w, e)
+	}
+	return w
 }

@@ -6,7 +6,6 @@ import (
 
 	"refbox/engine/arena"
 	"refbox/engine/event"
-	"refbox/engine/world"
 )
 
 // What happened beside the milestones is told in whole words, and once.
@@ -25,7 +24,7 @@ func TestWords(t *testing.T) {
 	} {
 		log = append(log, event.Event{Sequence: uint64(i), ElapsedMS: uint64(i), Body: b})
 	}
-	e, ok := Explain(world.Fold(log), &arena.Manifest{}, "one")
+	e, ok := Explain(folded(log...), &arena.Manifest{}, "one")
 	if !ok {
 		t.Fatal("there is no such seat")
 	}

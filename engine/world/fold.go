@@ -14,15 +14,6 @@ const (
 	maxOutput = 512
 )
 
-// Fold applies events to a new World.
-func Fold(events []event.Event) *World {
-	w := New()
-	for _, e := range events {
-		Apply(w, e)
-	}
-	return w
-}
-
 // Apply changes the world by one event. It never fails: what an event names and
 // the world does not have is made, as the reference does (recordings reference,
 // section 3.1).

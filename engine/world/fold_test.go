@@ -346,7 +346,7 @@ func TestEveryKind(t *testing.T) {
 	}
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := Fold(c.log)
+			w := fold(c.log)
 			for path, want := range c.want {
 				if got := get(t, w, path); got != want {
 					t.Errorf("%s = %s, want %s", path, got, want)
@@ -444,7 +444,7 @@ func TestStandings(t *testing.T) {
 		"conquest by resources": {join(event.TerritoryStateChanged{Territory: "a", To: "healthy"}, event.TerritoryStateChanged{Territory: "b", To: "healthy"}, event.ResourcesChanged{Territory: "b", Remaining: 1}), "1b 2a", "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			standings := Standings(Fold(events(c.log...)))
+			standings := Standings(fold(events(c.log...)))
 			var got []string
 			for _, s := range standings {
 				mark := ""
@@ -479,7 +479,7 @@ func TestStandingsHoldWhatInstantsProve(t *testing.T) {
 			}
 			log = append(log, d)
 		}
-		w := Fold(events(log...))
+		w := fold(events(log...))
 		st := Standings(w)
 		if len(st) != len(log) {
 			rt.Fatalf("%d of %d ranked", len(st), len(log))
@@ -512,7 +512,7 @@ func TestLadderAndBlocker(t *testing.T) {
 	}}}
 	fail := event.MilestoneFailed{Territory: "one", Milestone: "read", Category: "contract", Detail: "502"}
 	start := event.MilestoneEvaluationStarted{Territory: "one", Milestone: "read"}
-	w := Fold(events(event.TerritoryRegistered{Territory: "one"}, event.TerritoryRegistered{Territory: "two"},
+	w := fold(events(event.TerritoryRegistered{Territory: "one"}, event.TerritoryRegistered{Territory: "two"},
 		100, event.MilestoneEvaluationStarted{Territory: "one", Milestone: "up"}, event.MilestonePassed{Territory: "one", Milestone: "up", Points: 10},
 		200, start, fail, 300, start, fail, 400, start, fail, 500, start,
 		event.MilestoneEvaluationStarted{Territory: "two", Milestone: "up"}, event.MilestonePassed{Territory: "two", Milestone: "up", Points: 10}, event.MilestoneRevoked{Territory: "two", Milestone: "up"}))
@@ -549,7 +549,7 @@ func TestLadderAndBlocker(t *testing.T) {
 
 func TestOutcomes(t *testing.T) {
 	open := events(event.TerritoryRegistered{Territory: "one"}, event.TerritoryRegistered{Territory: "two"}, event.DurableDeploymentCompleted{Territory: "one"})
-	if got := OutcomeOf(Fold(open), "one"); got != OutcomeOpen {
+	if got := OutcomeOf(fold(open), "one"); got != OutcomeOpen {
 		t.Error(got)
 	}
 	for name, c := range map[string]struct {
@@ -561,7 +561,7 @@ func TestOutcomes(t *testing.T) {
 		"timer":   {[]any{event.MatchFinished{Reason: "match timer expired"}}, map[string]Outcome{"one": OutcomeIncomplete, "two": OutcomeIncomplete, "none": OutcomeOpen}},
 		"aborted": {[]any{event.MatchStateChanged{To: "aborted"}}, map[string]Outcome{"one": OutcomeAborted}},
 	} {
-		w := Fold(events(append([]any{event.TerritoryRegistered{Territory: "one"}, event.TerritoryRegistered{Territory: "two"}}, c.end...)...))
+		w := fold(events(append([]any{event.TerritoryRegistered{Territory: "one"}, event.TerritoryRegistered{Territory: "two"}}, c.end...)...))
 		for seat, want := range c.want {
 			if got := OutcomeOf(w, seat); got != want {
 				t.Errorf("%s: %s is %s, want %s", name, seat, got, want)
@@ -626,7 +626,7 @@ func TestFoldIsDeterministicAndCopiesAreIndependent(t *testing.T) {
 			}
 			Apply(w, e)
 		}
-		whole := dump(rt, Fold(log))
+		whole := dump(rt, fold(log))
 		if got := dump(rt, w); got != whole {
 			rt.Fatal("folding the same events twice differs: " + cmp.Diff(whole, got))
 		}
@@ -650,7 +650,7 @@ func TestFoldIsDeterministicAndCopiesAreIndependent(t *testing.T) {
 
 func TestSpansFitTheMilestones(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := Fold(drawLog(rt))
+		w := fold(drawLog(rt))
 		for _, s := range w.Seats() {
 			open := 0
 			for _, m := range s.Milestones {
@@ -687,4 +687,13 @@ func TestWorldIsBounded(t *testing.T) {
 	if w.Events != 200_000 {
 		t.Fatal(w.Events)
 	}
+}
+
+// fold is the world after a log.
+func fold(log []event.Event) *World {
+	w := New()
+	for _, e := range log {
+		Apply(w, e)
+	}
+	return w
 }

@@ -92,7 +92,7 @@ func TestRulings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			events := atClock(7, x.bodies...)
-			w := Fold(events)
+			w := fold(events)
 			if !x.check(w) {
 				text, _ := w.JSON()
 				t.Errorf("%s", text)
@@ -100,7 +100,7 @@ func TestRulings(t *testing.T) {
 			// As it is seen in replay: the same, from a snapshot at any event.
 			want, _ := w.JSON()
 			for n := range events {
-				c := Fold(events[:n]).Clone()
+				c := fold(events[:n]).Clone()
 				for _, e := range events[n:] {
 					Apply(c, e)
 				}
@@ -114,11 +114,11 @@ func TestRulings(t *testing.T) {
 
 // What a log without rulings folds to is written as it always was.
 func TestRulingsAreWrittenOnlyWhenThereAreSome(t *testing.T) {
-	text, _ := Fold(atClock(1, durableSeat("one")...)).JSON()
+	text, _ := fold(atClock(1, durableSeat("one")...)).JSON()
 	if strings.Contains(string(text), "voided") || strings.Contains(string(text), "extended") {
 		t.Errorf("%s", text)
 	}
-	text, _ = Fold(atClock(1, event.RefereeRuling{Ruling: event.RulingVoided}, event.RefereeRuling{Ruling: event.RulingExtended, ExtendMS: 3})).JSON()
+	text, _ = fold(atClock(1, event.RefereeRuling{Ruling: event.RulingVoided}, event.RefereeRuling{Ruling: event.RulingExtended, ExtendMS: 3})).JSON()
 	if !strings.Contains(string(text), `"voided": true`) || !strings.Contains(string(text), `"extended_ms": 3`) {
 		t.Errorf("%s", text)
 	}
