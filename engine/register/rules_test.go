@@ -323,7 +323,7 @@ func TestRules(t *testing.T) {
 			c.app().Promotion.Drills = []Drill{{Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(60.1), MeasuredMs: ptr(int64(3_600_001))}}
 		}, "finding promotion-exceeds-rto app-db", "Promoting app-db-replica took 60.1m on 2026-11-02; the objective is 1h."},
 		{"the last that passed counts, not one that failed since", func(c *change) {
-			c.app().Promotion.Drills = []Drill{{Date: "2026-11-03", Outcome: Fail}, {Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(61.0)}, {Date: "2026-11-01", Outcome: Pass, MeasuredMinutes: ptr(1.0)}}
+			c.app().Promotion.Drills = []Drill{{Date: "2026-11-03", Outcome: Fail, MeasuredMinutes: ptr(5.0)}, {Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(61.0)}, {Date: "2026-11-01", Outcome: Pass, MeasuredMinutes: ptr(1.0)}}
 		}, "finding promotion-exceeds-rto app-db", "Promoting app-db-replica took 61m on 2026-11-02; the objective is 1h."},
 		{"a promotion may take what is declared", func(c *change) {
 			c.app().Promotion.Drills = []Drill{{Date: "2026-11-02", Outcome: Pass, MeasuredMinutes: ptr(20.0)}}

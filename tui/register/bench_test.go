@@ -101,6 +101,7 @@ func BenchmarkFrame(b *testing.B) {
 	run("findings", keymap.Down, keymap.PageDown)
 	d.s.focus = matrix
 	run("explain", keymap.Explain, keymap.Down)
+	run("drill", keymap.Drill, keymap.Down, keymap.Drill)
 	b.Run("filter", func(b *testing.B) {
 		i := 0
 		for b.Loop() {
