@@ -111,8 +111,11 @@ func (f *registerFlags) race(ctx context.Context, o runOptions, r view.Race) (*r
 		o.bound = b
 		err = runHeat(ctx, f.a, r.Arena, o)
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case errors.Is(err, context.Canceled): // Ctrl-C on the heat's screen
+		return nil, err
 	}
 	var told exitError
 	if err != nil && !(errors.As(err, &told) && told.err == nil) {

@@ -128,6 +128,7 @@ func Of(ctx context.Context, rec *recording.Recording) (Measure, error) {
 	}
 	match := rec.Match()
 	doubt(w.Prepared == nil || w.Prepared.Driver != "qemu", "its machines were not real ones")
+	doubt(m.Guest != nil && m.Guest.Runner != "", "a script of the arena's own started its machines: nobody knows what they were")
 	doubt(match == nil || !match.Ours() || !rep.Chained || !rep.Sealed, "its recording is not chained and sealed by refbox")
 	doubt(rep.Breaks() > 0, "its recording does not hold: refbox verify says what is broken")
 	doubt(!exact, "nobody wrote down on which day it was")

@@ -220,6 +220,9 @@ func (s *Screen) Key(h view.Host, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 	case keymap.Drill:
 		return s.toggleDrill(h)
 	case keymap.Open, keymap.PlayPause:
+		if s.focus == drills && a != keymap.Open {
+			return nil // a heat wants more than the space bar
+		}
 		return s.open(h)
 	case keymap.Severity:
 		order := []register.Severity{"", register.Gap, register.IsAccepted, register.Note}
