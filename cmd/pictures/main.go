@@ -63,7 +63,7 @@ func run(size, into string, args []string) error {
 	all := readme
 	if len(args) > 0 {
 		if len(args) < 2 {
-			return errors.New("a picture takes NAME KEYS COMMAND...")
+			return errors.New("a picture takes a name, keys and a command")
 		}
 		all = []picture{{name: args[0], keys: strings.Fields(args[1]), args: args[2:]}}
 	}
