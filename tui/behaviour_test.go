@@ -521,6 +521,10 @@ func TestTheme(t *testing.T) {
 		t.Fatal("the other theme changes nothing, or more than colours")
 	}
 	d.press("T", "tab", "shift+tab")
+	if d.m.cfg.Output.Theme.Name() != "high-contrast" || d.m.View() == dark {
+		t.Fatal("there is no theme of high contrast")
+	}
+	d.press("T", "tab", "shift+tab")
 	if d.m.View() != dark {
 		t.Fatal("the first theme does not come back")
 	}
