@@ -65,6 +65,8 @@ func TestFaultsOfAReferee(t *testing.T) {
 	pick(d, 0, "process-kill")
 	d.shows("process-kill, unit:")
 	d.write("db.service")
+	d.shows("process-kill, pid_file:")
+	d.write("")
 	d.shows("process-kill, port:")
 	d.write("8080")
 	d.write("why not")
