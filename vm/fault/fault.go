@@ -391,7 +391,7 @@ func (s *scene) clear(ctx context.Context, m method) (Receipt, error) {
 	err := m.undo(ctx, s)
 	if err == nil {
 		within := 3 * Patience // a service starts in ten times its time on a busy host
-		if m.boots {
+		if m.boots || s.fault.PIDFile != "" { // a supervisor's recovery is its own
 			within = undoTime
 		}
 		r.Saw, err = s.await(ctx, within, m.well)
