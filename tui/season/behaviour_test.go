@@ -94,7 +94,7 @@ func TestHeatsAreOpened(t *testing.T) {
 		if name != "round-02/heat-03" {
 			return nil, errors.New("another heat: " + name)
 		}
-		return recording.OpenFS(recordings.Heats(), recordings.Names()[0])
+		return recording.OpenFS(recordings.Heats(), "primary-failover")
 	}
 	d = drive(t, src, 120, 34)
 	d.press("enter", "tab", "enter")

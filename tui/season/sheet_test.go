@@ -46,7 +46,7 @@ func sheet(t *testing.T, x Together, w, h int) *driver {
 		if !strings.HasSuffix(name, "round-001") {
 			return absent(name)
 		}
-		return recording.OpenFS(recordings.Heats(), recordings.Names()[0])
+		return recording.OpenFS(recordings.Heats(), "primary-failover")
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -402,7 +402,7 @@ func seatOf(t *testing.T, rec *recording.Recording, territory string) (*stage, *
 // A heat whose players are scripts has no transcripts: what was observed is
 // stepped through, with the milestones between, and the recorded sessions.
 func TestObservedSeat(t *testing.T) {
-	rec, err := recording.OpenFS(recordings.Heats(), recordings.Names()[0])
+	rec, err := recording.OpenFS(recordings.Heats(), "primary-failover")
 	if err != nil {
 		t.Fatal(err)
 	}
