@@ -161,8 +161,9 @@ func TestRegisterScreenDrills(t *testing.T) {
 	if err != nil || !strings.Contains(string(now), "[[stores.rehearsals]]") {
 		t.Errorf("%v\n%s", err, now)
 	}
-	s.press("\x1b")
 	s.shows("rehearsed")
+	s.press("\x1b")
+	s.shows("8 of 8") // the findings, which the pane stood over; the next key is none of escape's
 	s.press("\x03")
 	s.leaves(0, 10*time.Second)
 }
