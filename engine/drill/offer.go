@@ -197,7 +197,7 @@ func (o *Offer) add(s *register.Store) {
 			d.Outcome, d.MeasuredMs, d.MeasuredMinutes = register.Pass, &ms, &minutes
 			note = fmt.Sprintf("%s by %s on arena %s, from %s to %s", m.Procedure, x.Agent, m.Arena, m.From, m.To)
 			if censored > 0 {
-				note += fmt.Sprintf("; %d of %d seats finished, so it is a shortest time", finished, len(seats))
+				note += fmt.Sprintf("; %d of %d seats got there before the heat ended, so these are its shortest times", finished, len(seats))
 			}
 			if o.Drill() {
 				d.RestoredTo = "seat " + x.Territory + " of arena " + m.Arena
