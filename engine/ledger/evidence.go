@@ -2,7 +2,10 @@ package ledger
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
+
+	"refbox/engine/text"
 )
 
 // Evidence is what one heat shows of one scenario at one seat. The keys are those
@@ -115,4 +118,18 @@ type Probe struct {
 type NegativeControl struct {
 	Cases    int `json:"cases"`
 	Rejected int `json:"rejected"`
+}
+
+// ToldWords is what a verifier told, in a line: each key and its value, sorted by key.
+// "" when it told nothing.
+func ToldWords(told json.RawMessage) string {
+	all := map[string]any{}
+	if json.Unmarshal(told, &all) != nil {
+		return ""
+	}
+	var out []string
+	for _, key := range sorted(all) {
+		out = append(out, fmt.Sprintf("%s %v", key, all[key]))
+	}
+	return text.Truncate(text.Line(strings.Join(out, ", ")), 300, text.Ellipsis)
 }

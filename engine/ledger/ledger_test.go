@@ -848,3 +848,18 @@ func TestFilesAreReadOnce(t *testing.T) {
 		t.Errorf("judged for nobody: %v", err)
 	}
 }
+
+func TestToldWords(t *testing.T) {
+	for told, want := range map[string]string{
+		"": "", "{}": "", "[1]": "", "{": "",
+		`{"timeline":3,"leader":"db2"}`: "leader db2, timeline 3",
+		`{"writers":["db1","db2"]}`:     "writers [db1 db2]",
+	} {
+		if got := ledger.ToldWords([]byte(told)); got != want {
+			t.Errorf("%s: %q, want %q", told, got, want)
+		}
+	}
+	if got := ledger.ToldWords([]byte(`{"leader":"\u001b[31m` + strings.Repeat("x", 1000) + `"}`)); strings.Contains(got, "\x1b") || len(got) > 400 {
+		t.Errorf("%q", got)
+	}
+}

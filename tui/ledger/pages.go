@@ -145,6 +145,12 @@ func (p *page) item(r *reading, it ledger.Item) {
 	}
 	p.say("when", n, plain, "%s", when(k.Clock))
 	p.say("writes", n, plain, "%d acknowledged, %d failed, %d indeterminate; %s", k.Probe.Acknowledged, k.Probe.Failed, k.Probe.Indeterminate, lost(k.Probe))
+	if told := ledger.ToldWords(k.Told); told != "" {
+		p.say("served", n, plain, "%s", told)
+	}
+	if watched := ledger.ToldWords(k.Watched); watched != "" {
+		p.say("watched", n, plain, "%s", watched)
+	}
 	if h := k.MaxWritableHistories; h != nil {
 		p.say("histories", n, plain, "%d written to at once, at most", *h)
 	}
