@@ -7,18 +7,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"sync"
-	"time"
 
 	"refbox/engine/register"
 	"refbox/engine/text"
 	"refbox/tui/view"
-)
-
-const (
-	slowPoll = 2 * time.Second
-	// An editor writes a file in several steps; what comes within this time is
-	// read once.
-	settling = 40 * time.Millisecond
 )
 
 // reading is the register as it was last understood. It never changes; a newer
