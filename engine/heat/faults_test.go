@@ -137,7 +137,7 @@ func TestPlayerEndedByFault(t *testing.T) {
 // a boot starts what was stopped.
 func TestOverlappingFaults(t *testing.T) {
 	t.Parallel()
-	f := race(t, driver(), withFaults(t, 14,
+	f := race(t, driver(), withFaults(t, 20,
 		arena.Fault{ID: "stop", Kind: "service-stop", Unit: ptr("failover-proxy.service"), AtMS: ptr[uint64](300), ForMS: 300},
 		arena.Fault{ID: "ice", Kind: "freeze", AtMS: ptr[uint64](310), ForMS: 900},
 		arena.Fault{ID: "jump", Kind: "clock-jump", AheadMS: 60_000, AtMS: ptr[uint64](700), ForMS: 800},
@@ -153,9 +153,14 @@ func TestOverlappingFaults(t *testing.T) {
 				t.Errorf("%s: %+v", s.ID, x)
 			}
 		}
-		if len(got) != 5 || *got["stop"].EndedMS < *got["ice"].EndedMS || got["jump"].InjectedMS < *got["ice"].EndedMS ||
-			got["cut"].InjectedMS < *got["again"].EndedMS {
+		if len(got) != 5 || *got["stop"].EndedMS < *got["ice"].EndedMS {
 			t.Errorf("%s: %+v", s.ID, got)
+			continue
+		}
+		for _, x := range [][2]string{{"ice", "jump"}, {"ice", "again"}, {"cut", "jump"}, {"cut", "again"}, {"cut", "stop"}} {
+			if a, b := got[x[0]], got[x[1]]; a.InjectedMS < *b.EndedMS && b.InjectedMS < *a.EndedMS {
+				t.Errorf("%s: %s from %d to %d, and %s from %d to %d", s.ID, x[0], a.InjectedMS, *a.EndedMS, x[1], b.InjectedMS, *b.EndedMS)
+			}
 		}
 	}
 }
