@@ -16,9 +16,11 @@ import (
 // takes several writes of the terminal never tears. Terminals that do not know the
 // mode ignore it.
 type wire struct {
-	*os.File        // the library asks it for the terminal's size and mode
-	whole    bool   // show each frame at once
-	tell     func() // tells that the wire is free again, when free was asked in vain
+	// The library asks a terminal for its size and its mode, by Fd. The file is no part
+	// of the wire, so that none of its other ways to write leads past what waits.
+	file  *os.File
+	whole bool   // show each frame at once
+	tell  func() // tells that the wire is free again, when free was asked in vain
 
 	mu      sync.Mutex
 	waiting []byte
@@ -34,13 +36,17 @@ func newWire(w io.Writer, tell func()) (io.Writer, *wire) {
 	if !ok {
 		return w, nil
 	}
-	x := &wire{File: f, whole: os.Getenv("REFBOX_NO_SYNC") == "", tell: tell}
+	x := &wire{file: f, whole: os.Getenv("REFBOX_NO_SYNC") == "", tell: tell}
 	return x, x
 }
 
 // last are the sequences of leaving the screen, which no frame holds. What follows them
 // is another program's, so they are waited for.
 var last = [][]byte{[]byte("\x1b[?1049l"), []byte("\x1b[?25h")}
+
+func (x *wire) Fd() uintptr                { return x.file.Fd() }
+func (x *wire) Read(p []byte) (int, error) { return x.file.Read(p) }
+func (x *wire) Close() error               { return x.file.Close() }
 
 func (x *wire) Write(p []byte) (int, error) {
 	x.mu.Lock()
@@ -86,7 +92,7 @@ func (x *wire) send(sent chan struct{}) {
 			return
 		}
 		x.mu.Unlock()
-		if _, err := x.File.Write(p); err != nil {
+		if _, err := x.file.Write(p); err != nil {
 			x.mu.Lock()
 			x.err, x.waiting = err, nil
 			x.mu.Unlock()

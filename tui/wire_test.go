@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -190,4 +191,34 @@ func TestSlowLine(t *testing.T) {
 	if screen.onWay > 0 {
 		t.Error("a frame was drawn while one was on the way")
 	}
+}
+
+// However it is written, what was written first comes first: also by the ways in which
+// the library writes what leaves the screen.
+func TestWireKeepsTheOrder(t *testing.T) {
+	line := openSlowLine(t, 80, 24, 200_000)
+	out, wire := newWire(line.device, func() {})
+	frame := strings.Repeat("frame ", 4000)
+	for range 3 {
+		if _, err := out.Write([]byte(frame)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(out, "\x1b[2J\x1b[Hafter"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wire.drain()
+	if !wire.free() {
+		t.Error("something is on the way after all was sent")
+	}
+	line.shows(t, "after", 10*time.Second)
+	if text := line.text(); strings.Contains(text, "frame") {
+		t.Errorf("the frame came last:\n%s", text)
+	}
+}
+
+func (l *slowLine) text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.screen.String()
 }
