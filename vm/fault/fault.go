@@ -390,7 +390,7 @@ func (s *scene) clear(ctx context.Context, m method) (Receipt, error) {
 	start := time.Now()
 	err := m.undo(ctx, s)
 	if err == nil {
-		within := 3 * Patience // a service starts in ten times its time on a busy host
+		within := 3 * Patience                // a service starts in ten times its time on a busy host
 		if m.boots || s.fault.PIDFile != "" { // a supervisor's recovery is its own
 			within = undoTime
 		}
