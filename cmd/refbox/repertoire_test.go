@@ -85,6 +85,11 @@ func TestTerminalReceivesOnlyOurOwn(t *testing.T) {
 				scr := b.show(100, 30, tour.args...)
 				scr.shows("help") // else the terminal itself echoes what is typed
 				scr.walk(tour.keys...)
+				select {
+				case <-scr.ended:
+					t.Errorf("refbox %.80q has ended by itself:\n%s", tour.args, scr.text())
+				default:
+				}
 				scr.walk("\x03", "\x03", "q", "q")
 				select {
 				case <-scr.ended:
