@@ -13,9 +13,13 @@ import (
 )
 
 const (
-	canaryWait     = 2 * time.Second // for an answer; a slower one is indeterminate
-	canaryPatience = 8 * time.Second // with a seat that answers nothing when it is read back
+	canaryWait = 2 * time.Second // for an answer; a slower one is indeterminate
+	readWait   = 8 * time.Second // see canaryPatience
 )
+
+// canaryPatience is how long a seat may answer nothing while it is read back, in the heat
+// and at its end.
+func (h *Heat) canaryPatience() time.Duration { return time.Duration(float64(readWait) * h.slow) }
 
 // canaries are the referee's clients, one per seat, on its own: what one waits for
 // delays no other.
@@ -63,7 +67,7 @@ func (h *Heat) newCanaries() (*canaries, error) {
 
 // canaryNow is what the seat's client has measured up to now.
 func (s *seat) canaryNow(ctx context.Context) (probe.Canary, error) {
-	m, down := s.canary.Look(ctx, canaryPatience)
+	m, down := s.canary.Look(ctx, s.heat.canaryPatience())
 	return probe.Canary{Writes: m.Writes, Acknowledged: m.Acknowledged, Failed: m.Failed, Indeterminate: m.Indeterminate,
 		Lost: m.Lost, Unread: m.Unread, Outages: uint64(len(m.Outages)), OutageMS: m.OutageMS, LongestMS: m.LongestMS, Down: down}, ctx.Err()
 }
@@ -100,7 +104,7 @@ func (h *Heat) readBack(ctx context.Context, limit time.Duration) {
 	var all sync.WaitGroup
 	for _, s := range h.canaries.seats {
 		all.Go(func() {
-			h.say(canaryResult(s.id(), s.canary.ReadBack(ctx, time.Duration(float64(canaryPatience)*h.slow))))
+			h.say(canaryResult(s.id(), s.canary.ReadBack(ctx, h.canaryPatience())))
 		})
 	}
 	all.Wait()

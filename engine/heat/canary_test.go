@@ -1,8 +1,12 @@
 package heat
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +14,7 @@ import (
 	"time"
 
 	"refbox/engine/arena"
+	"refbox/engine/canary"
 	"refbox/engine/control"
 	"refbox/engine/event"
 	"refbox/engine/why"
@@ -146,5 +151,41 @@ func TestCanaryInAPause(t *testing.T) {
 	last, ok := w.Seat("failover-one").CanarySpans.Last()
 	if pause := w.Pauses.At(0); !ok || last.Outcome != "acknowledged" || last.FromMS > pause.SinceMS || last.UptoMS < pause.SinceMS+1000 {
 		t.Errorf("paused at %d; the last span is %+v", pause.SinceMS, last)
+	}
+}
+
+// On emulated machines a look in the heat waits as much longer as the last one does: it
+// decides too.
+func TestCanaryLooksAtTheMachinesPace(t *testing.T) {
+	t.Parallel()
+	silent := make(chan struct{})
+	wrote := make(chan struct{}, 100)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			w.WriteHeader(http.StatusNoContent)
+			wrote <- struct{}{}
+			return
+		}
+		<-silent
+	}))
+	defer srv.Close()
+	defer close(silent)
+	began := time.Now()
+	h := &Heat{slow: 0.02} // the other way round: a test does not wait for long
+	s := &seat{heat: h, canary: canary.New(canary.Config{Addr: srv.Listener.Addr().String(), Path: "/records/{id}", Every: 20 * time.Millisecond, Wait: time.Second,
+		Clock:  func() uint64 { return uint64(time.Since(began).Milliseconds()) },
+		Record: func(n uint64) canary.Record { return canary.Record{ID: strconv.FormatUint(n, 10), Value: "v"} },
+		Say:    func(...canary.Sample) {}})}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { s.canary.Run(ctx) })
+	<-wrote
+	<-wrote
+	cancel()
+	wg.Wait()
+	asked := time.Now()
+	c, err := s.canaryNow(t.Context())
+	if took := time.Since(asked); err != nil || c.Unread == 0 || took > readWait/2 {
+		t.Errorf("%+v %v after %v", c, err, took)
 	}
 }

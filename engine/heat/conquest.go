@@ -135,7 +135,8 @@ func unwell(service arena.Service, status uint16, body string) string {
 	return ""
 }
 
-func clip(s string) string { return s[:min(len(s), 300)] }
+// clip leaves whole characters: what is said to the log is what the log gives back.
+func clip(s string) string { return text.Truncate(s, 300, "") }
 
 func get(ctx context.Context, client *http.Client, url string) (status uint16, body string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

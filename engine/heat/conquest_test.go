@@ -12,11 +12,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"refbox/engine/arena"
 	"refbox/engine/control"
 	"refbox/engine/event"
 	"refbox/engine/recording"
+	"refbox/engine/text"
 	"refbox/engine/world"
 	"refbox/vm/fault"
 	"refbox/vm/sim"
@@ -271,5 +273,17 @@ func TestConquestBeginsHealthy(t *testing.T) {
 	n := rec.World(rec.Len()).Seat("north")
 	if n.State != "eliminated" || *n.EliminationSource != "arena" || n.Unavailable == nil || !strings.Contains(n.Unavailable.Detail, `not "never"`) {
 		t.Errorf("%+v", n)
+	}
+}
+
+// What is said to the log is what the log gives back, wherever it was cut.
+func TestClipLeavesWholeCharacters(t *testing.T) {
+	for _, c := range []string{"é", "火", "🔥", "e\u0301", "a"} {
+		for n := range 4 {
+			got := clip(text.Line(strings.Repeat("x", 296+n) + strings.Repeat(c, 40)))
+			if got != text.Line(got) || !utf8.ValidString(got) || len(got) > 1000 || !strings.Contains(got, "xxx") {
+				t.Errorf("%s, %d: %q", c, n, got)
+			}
+		}
 	}
 }

@@ -242,7 +242,8 @@ func (c *Conquest) judge(now uint64) {
 		left++
 		// Twice: a probe that is under way was asked before.
 		quiet := g.since + 2*uint64(g.Holding.Failures)*uint64(c.rules.Tick.Milliseconds())
-		calm = calm && g.state == stateHealthy && g.bad == 0 && now >= quiet
+		// Nothing is known of who has not answered yet: it may hang.
+		calm = calm && !g.asked && g.state == stateHealthy && g.bad == 0 && now >= quiet
 	}
 	switch {
 	case left <= 1:

@@ -371,6 +371,27 @@ func TestConquestSettles(t *testing.T) {
 	})
 }
 
+// A service that hangs is no calm, though no probe of it has failed yet.
+func TestConquestDoesNotSettleOnSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &siege{}
+		rules := minute()
+		rules.Settles = true
+		hangs := func(ms uint64) (string, time.Duration) {
+			if ms >= 4_000 {
+				return "no answer in time", 8 * time.Second
+			}
+			return "", 20 * time.Millisecond
+		}
+		c := s.start(rules, s.territory("a", hangs), s.territory("b", well))
+		c.PlayersEnded()
+		out, err := c.Run(t.Context())
+		if err != nil || out.Winner != "b" || strings.Contains(out.Reason, "nothing changes") {
+			t.Errorf("%+v %v at %d", out, err, s.clock())
+		}
+	})
+}
+
 func TestConquestEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &siege{}
