@@ -22,8 +22,8 @@ import (
 
 func newServe(a *app) *cobra.Command {
 	var (
-		listen, referees string
-		most             int
+		listen, referees, watchers string
+		most                       int
 	)
 	c := &cobra.Command{
 		Use:   "serve [DIR]",
@@ -33,6 +33,9 @@ running or recorded, or the lobby with all recordings. Nothing can be changed,
 run or copied over it, but for those who come with a key that --referees lists:
 in a heat that runs on this host they are its referees.
 
+A heat that runs is shown with its players' consoles and the referee's evidence: a
+player that reaches the port sees its rivals. --watchers lets only listed keys in.
+
 It is a process of its own, and a low-priority one: when the host is busy,
 spectators lose frames and the heat nothing.`,
 		Example: "  refbox serve\n  refbox serve ./heat --listen :2222 --referees ~/.ssh/authorized_keys",
@@ -41,21 +44,25 @@ spectators lose frames and the heat nothing.`,
 			if most < 1 || most > 1000 {
 				return usageError("--most is %d; it is between 1 and 1000", most)
 			}
-			return serveScreens(cmd.Context(), a, append(args, "")[0], listen, referees, most)
+			return serveScreens(cmd.Context(), a, append(args, "")[0], listen, referees, watchers, most)
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&listen, "listen", "127.0.0.1:2222", "the address to listen on")
 	f.StringVar(&referees, "referees", "", "a file of public keys, as authorized_keys, whose owners are referees")
+	f.StringVar(&watchers, "watchers", "", "the same of those who may watch; the referees may (default: anybody)")
 	f.IntVar(&most, "most", 100, "how many may watch at once")
 	return c
 }
 
-func serveScreens(ctx context.Context, a *app, dir, listen, referees string, most int) error {
-	var keys []gossh.PublicKey
-	if referees != "" {
+func serveScreens(ctx context.Context, a *app, dir, listen, referees, watchers string, most int) error {
+	var keys, may []gossh.PublicKey
+	for file, into := range map[string]*[]gossh.PublicKey{referees: &keys, watchers: &may} {
+		if file == "" {
+			continue
+		}
 		var err error
-		if keys, err = serve.Keys(referees); err != nil {
+		if *into, err = serve.Keys(file); err != nil {
 			return err
 		}
 	}
@@ -84,7 +91,7 @@ func serveScreens(ctx context.Context, a *app, dir, listen, referees string, mos
 	}
 	fmt.Fprintf(a.out, "ssh -p %s %s\nhost key %s\n", port, host, gossh.FingerprintSHA256(key))
 	var mu sync.Mutex
-	return serve.Serve(ctx, serve.Config{Listener: l, HostKey: pem, Referees: keys, Most: most,
+	return serve.Serve(ctx, serve.Config{Listener: l, HostKey: pem, Referees: keys, Watchers: may, Most: most,
 		Show: func(ctx context.Context, c serve.Client) error { return showClient(ctx, a, c, dir) },
 		Log: func(format string, args ...any) {
 			mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -129,6 +130,8 @@ func TestServe(t *testing.T) {
 	for _, s := range []*spectator{one, two} {
 		s.sees("primary-failover")
 	}
+	one.keys("j") // past the laboratory's
+	one.sees("▌ primary-failover")
 	one.keys("\r")
 	one.sees("playing")
 	one.keys(" ")
@@ -199,6 +202,15 @@ func TestServeReferees(t *testing.T) {
 	}
 	heat := b.simulated(dir)
 	heat.until(heat.output, "heat running", time.Minute)
+	if _, addr, key := b.served("--watchers", b.path("referees")); true {
+		for name, k := range map[string]ssh.Signer{"nobody": nil, "stranger": other} {
+			if c, err := dialServed(t, addr, key, name, k); err == nil {
+				c.Close()
+				t.Errorf("%s is let in without a listed key", name)
+			}
+		}
+		spectate(t, addr, key, "rita", listed, 80, 24).sees("primary-failover")
+	}
 	p, addr, key := b.served(dir, "--referees", b.path("referees"))
 	for name, k := range map[string]ssh.Signer{"nobody": nil, "stranger": other} {
 		s := spectate(t, addr, key, name, k, 120, 34)
@@ -235,6 +247,26 @@ func newSigner(t *testing.T) ssh.Signer {
 	return s
 }
 
+// admitted says whether one more is shown the screen, and leaves.
+func admitted(t *testing.T, addr, key string) bool {
+	t.Helper()
+	c, err := dialServed(t, addr, key, "ann", nil)
+	if err != nil { // there are as many connections as may be
+		return false
+	}
+	defer c.Close()
+	s, err := c.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.StdoutPipe()
+	if err := errors.Join(err, s.RequestPty("xterm", 24, 80, nil), s.Shell()); err != nil {
+		t.Fatal(err)
+	}
+	n, _ := out.Read(make([]byte, 1)) // ends without a byte for who is refused
+	return n > 0
+}
+
 // TestServeBounds says what is wrong with what serve is given, and how many may come.
 func TestServeBounds(t *testing.T) {
 	b := newBox(t)
@@ -242,12 +274,31 @@ func TestServeBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.run(time.Minute, "serve", "--referees", b.path("bad")).says(1, "bad:3: ")
-	b.run(time.Minute, "serve", "--referees", b.path("none")).says(1, "read the referees' keys")
+	b.run(time.Minute, "serve", "--referees", b.path("none")).says(1, "read the keys")
 	b.run(time.Minute, "serve", b.path("nowhere")).says(1, "nowhere is not there")
 	b.run(time.Minute, "serve", "--listen", "nonsense").says(3, "--listen")
 	b.run(time.Minute, "serve", "--most", "0").says(2, "--most")
 
+	// Who leaves without a word gives the place back, and a connection has one session.
 	_, addr, key := b.served("--most", "1")
+	first := spectate(t, addr, key, "amy", nil, 5000, 5000)
+	first.sees("primary-failover")
+	again, err := first.conn.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	again.Stderr = &said
+	if err := errors.Join(again.RequestPty("xterm", 24, 80, nil), again.Shell(), again.Wait()); err == nil || !strings.Contains(said.String(), "one session to a connection") {
+		t.Errorf("a second session is let in: %v, %s", err, said.String())
+	}
+	first.sess.Close() // the channel alone; the connection stays
+	for end := time.Now().Add(20 * time.Second); !admitted(t, addr, key); {
+		if time.Now().After(end) {
+			t.Fatal("the place of one who left is not free")
+		}
+	}
+	_, addr, key = b.served("--most", "1")
 	one := spectate(t, addr, key, "ann", nil, 80, 24)
 	one.sees("primary-failover")
 	conn, err := dialServed(t, addr, key, "bob", nil)
