@@ -245,7 +245,14 @@ func (f Fault) Describe() Words {
 	}
 	w := m.words
 	if f.Port != 0 && m.byPort != "" {
-		w.Witness, w.Forgeable = m.byPort, ""
+		w.Witness, w.Forgeable = m.byPort, m.told
+	}
+	if f.PIDFile != "" {
+		w.Does = "kills the process of its unit that a file names (SIGKILL)"
+		w.Witness = "the guest: /proc has the process no more"
+		if f.Port != 0 {
+			w.Witness = "the host: a connection to the service, open since before, is ended; " + w.Witness
+		}
 	}
 	return w
 }

@@ -68,6 +68,13 @@ func TestDescribe(t *testing.T) {
 	if outside := f.Describe(); outside.Witness == inside.Witness || outside.Forgeable != "" || inside.Forgeable == "" {
 		t.Errorf("with a port %+v, without %+v", outside, inside)
 	}
+	// With a port a kill is seen from the host and told by the guest: both are said.
+	for _, file := range []string{"", "/run/x.pid"} {
+		w := Fault{Kind: ProcessKill, Unit: "x.service", PIDFile: file, Port: 80}.Describe()
+		if !strings.HasPrefix(w.Witness, "the host: ") || w.Forgeable != forgedKill || strings.Contains(w.Does+w.Witness, "main process") == (file != "") {
+			t.Errorf("%q: %+v", file, w)
+		}
+	}
 	if len(Kinds())+len(Procedures()) != len(methods) {
 		t.Error("a kind is not offered")
 	}

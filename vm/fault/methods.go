@@ -15,6 +15,7 @@ import (
 type method struct {
 	words  Words
 	byPort string // the witness when the fault names a port
+	told   string // what of that only the guest tells, and root could forge
 	boots  bool   // its undoing takes a boot
 	inject func(context.Context, *scene) error
 	undo   func(context.Context, *scene) error
@@ -25,6 +26,7 @@ type method struct {
 
 const (
 	forgedAgent = "a replaced agent or systemd in the guest could say so of itself"
+	forgedKill  = "that the process is another, or gone: a replaced agent or systemd in the guest could say so; not the connection's end"
 	forgedPing  = "a replaced ping, or a packet filter, in either guest could show the same"
 	forgedPort  = "altered services in the guests could answer the same"
 	forgedFile  = "a replaced agent or kernel in the guest could say so of itself"
@@ -38,6 +40,7 @@ func init() { // init breaks the cycle methods → sights → Describe → metho
 			words: Words{Does: "kills the main process of a service (SIGKILL)", Witness: "systemd in the guest: the main process is another, or none",
 				Undo: "starts the service, unless systemd already has", Forgeable: forgedAgent},
 			byPort: "the host: a connection to the service, open since before, is ended; systemd: the main process is another, or none",
+			told:   forgedKill,
 			fit:    serves, inject: killUnit, bitten: killed, undo: startUnit, well: serves,
 		},
 		ServiceStop: {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -202,7 +203,9 @@ func wasReset(ctx context.Context, s *scene) (string, bool, error) {
 	return "the connection is ended; " + saw, ok, err
 }
 
-// filePID is the process that the fault's file names.
+// filePID is the process that the fault's file names, if it is of the fault's unit: the
+// file is the guest's, and what it names beside that, such as the helper that answers
+// the referee, is none of the fault's business.
 func (s *scene) filePID(ctx context.Context) (int, error) {
 	b, err := s.machine.Guest().ReadFile(ctx, s.fault.PIDFile, 64)
 	if err != nil {
@@ -210,13 +213,30 @@ func (s *scene) filePID(ctx context.Context) (int, error) {
 	}
 	pid, err := strconv.Atoi(firstLine(b))
 	if err != nil || pid <= 1 {
-		return 0, fmt.Errorf("%s names no process: %q", s.fault.PIDFile, firstLine(b))
+		return 0, fmt.Errorf("%w: %s names no process: %q", vm.ErrGuestRefused, s.fault.PIDFile, firstLine(b))
 	}
-	s.pid = pid
-	if gone, err := s.gone(ctx); err != nil || gone {
-		return 0, errors.Join(err, fmt.Errorf("process %d, of %s, is gone", pid, s.fault.PIDFile))
+	groups, err := s.machine.Guest().ReadFile(ctx, fmt.Sprintf("/proc/%d/cgroup", pid), 4<<10)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, fmt.Errorf("%w: process %d, of %s, is gone", vm.ErrGuestRefused, pid, s.fault.PIDFile)
+	case err != nil:
+		return 0, err
+	case !inUnit(string(groups), s.fault.Unit):
+		return 0, fmt.Errorf("%w: process %d, of %s, is none of %s: %.80q", vm.ErrGuestRefused, pid, s.fault.PIDFile, s.fault.Unit, firstLine(groups))
 	}
 	return pid, nil
+}
+
+// inUnit tells whether a process is of a unit, by its cgroups as proc(5) has them: the
+// one of systemd's own hierarchy is the unit's, or below it.
+func inUnit(groups, unit string) bool {
+	for line := range strings.Lines(groups) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) == 3 && (f[0] == "0" && f[1] == "" || f[1] == "name=systemd") && slices.Contains(strings.Split(f[2], "/"), unit) {
+			return true
+		}
+	}
+	return false
 }
 
 // gone says whether the process is.

@@ -225,11 +225,13 @@ func TestProcedures(t *testing.T) {
 // The process of a file is killed, not its unit's main one.
 func TestKillByFile(t *testing.T) {
 	s := newStage(t)
-	s.files["/run/db.pid"], s.files["/proc/42"] = "42\n/var/lib/db\n", ""
+	const ours, others = "0::/system.slice/db.service/part\n", "0::/system.slice/db.service.d/agent.service\n"
+	s.files["/run/db.pid"], s.files["/proc/42"], s.files["/proc/42/cgroup"] = "42\n/var/lib/db\n", "", ours
 	s.do = func(word string) error {
 		if word == "42" {
 			delete(s.files, "/proc/42")
-			s.files["/run/db.pid"], s.files["/proc/43"] = "43\n", ""
+			delete(s.files, "/proc/42/cgroup")
+			s.files["/run/db.pid"], s.files["/proc/43"], s.files["/proc/43/cgroup"] = "43\n", "", ours
 			return s.reset()
 		}
 		return nil
@@ -247,10 +249,23 @@ func TestKillByFile(t *testing.T) {
 	if s.calls[0] != "kill -9 42" {
 		t.Error(s.calls)
 	}
-	s.files["/run/db.pid"] = "1\n"
-	ctx, cancel := context.WithTimeout(t.Context(), Patience/5)
-	defer cancel()
-	if _, err := Inject(ctx, s, Fault{Kind: ProcessKill, Machine: "front", Unit: "db.service", PIDFile: "/run/db.pid"}); !errors.Is(err, ErrUnfit) {
-		t.Error(err)
+	if r := a.Receipt; !strings.Contains(r.Witness, "/proc") || strings.Contains(r.Witness, "main process") || r.Forgeable == "" {
+		t.Errorf("%+v", r)
+	}
+
+	// The file is the guest's: it may name what is none of the unit's.
+	s.files["/proc/7"], s.files["/proc/7/cgroup"] = "", others
+	s.files["/proc/8"], s.files["/proc/8/cgroup"] = "", "1:cpu:/db.service\n0::/system.slice/agent.service\n"
+	for _, file := range []string{"1\n", "7\n", "8\n", "44\n", "-5\n", "all\n"} {
+		s.files["/run/db.pid"] = file
+		ctx, cancel := context.WithTimeout(t.Context(), Patience/20)
+		_, err := Inject(ctx, s, Fault{Kind: ProcessKill, Machine: "front", Unit: "db.service", PIDFile: "/run/db.pid"})
+		cancel()
+		if !errors.Is(err, ErrUnfit) || !errors.Is(err, vm.ErrGuestRefused) {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
+	if len(s.calls) != 2 || s.calls[1] != "systemctl start db.service" {
+		t.Errorf("killed: %q", s.calls)
 	}
 }
