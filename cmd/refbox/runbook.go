@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -107,10 +108,7 @@ func distil(ctx context.Context, a *app, path, seat string, o runOptions, again 
 		cast, players := pkg, []arena.Trial(nil)
 		for i, steps := range choices {
 			name := fmt.Sprintf("choice-%d", i+1)
-			script, err := src.Script(name, steps, paced)
-			if err != nil {
-				return nil, err
-			}
+			script := src.Script(name, steps, paced)
 			file := "players/" + name + ".sh"
 			cast = cast.Adding(file, script)
 			players = append(players, arena.Trial{Name: name, Script: file, Result: arena.Durable})
@@ -131,10 +129,10 @@ func distil(ctx context.Context, a *app, path, seat string, o runOptions, again 
 		fmt.Fprintf(a.err, "try %s\n", stage)
 	})
 	progress.done()
-	if err != nil {
+	if len(rb.Steps) == 0 {
 		return err
 	}
-	if err := writeRunbook(dir, rb); err != nil {
+	if err := errors.Join(err, writeRunbook(dir, rb)); err != nil {
 		return err
 	}
 	if asJSON {
@@ -170,10 +168,7 @@ func writeRunbook(dir string, rb runbook.Runbook) error {
 	for _, s := range rb.Steps {
 		steps = append(steps, s.Step)
 	}
-	script, err := rb.Source.Script("runbook", steps, rb.Paced)
-	if err != nil {
-		return err
-	}
+	script := rb.Source.Script("runbook", steps, rb.Paced)
 	var data strings.Builder
 	if err := writeJSON(&data, rb); err != nil {
 		return err

@@ -22,9 +22,9 @@ func (rb Runbook) Markdown() string {
 	if src.LogHead != "" {
 		fmt.Fprintf(&b, " The log's head is `%s`.", src.LogHead)
 	}
-	fmt.Fprintf(&b, "\n\n%d of the %s in %s are needed", len(rb.Steps), count(len(src.Steps), "statement"), count(len(src.Actions), "action"))
+	fmt.Fprintf(&b, "\n\nOf %[2]s in %[3]s, %[1]d stay", len(rb.Steps), count(len(src.Steps), "statement"), count(len(src.Actions), "action"))
 	if rb.Minimal {
-		b.WriteString(": each was left out alone on fresh machines, and what was left lost")
+		b.WriteString(": each was left out alone on fresh machines, and the rest lost")
 	} else {
 		b.WriteString("; not each of them was left out alone")
 	}
@@ -52,11 +52,19 @@ func (rb Runbook) Markdown() string {
 		b.WriteByte('\n')
 	}
 	b.WriteString("## Steps\n")
+	var steps []Step
+	for _, s := range rb.Steps {
+		steps = append(steps, s.Step)
+	}
+	waits := src.waits(steps)
 	for i, s := range rb.Steps {
 		a := src.action(s.Action)
 		fmt.Fprintf(&b, "\n%d. on %s", i+1, s.Machine)
-		if rb.Paced && a.pause >= 100 && (i == 0 || rb.Steps[i-1].Action != s.Action) {
-			fmt.Fprintf(&b, ", %s after the one before", clock(a.pause))
+		if ms := waits[s.Action]; rb.Paced && ms > 0 && (i == 0 || rb.Steps[i-1].Action != s.Action) {
+			fmt.Fprintf(&b, ", %s after the one before", playback.Exact(ms))
+			if ms == maxPause {
+				b.WriteString(", as long as a script waits: the player took longer")
+			}
 		}
 		b.WriteString("\n\n" + fenced(s.Text, "   ") + "\n")
 		fmt.Fprintf(&b, "   - action %d at %s", a.Number, clock(a.AtMS))
@@ -72,8 +80,6 @@ func (rb Runbook) Markdown() string {
 		b.WriteByte('\n')
 		if t := s.Without; t != nil {
 			fmt.Fprintf(&b, "   - without it: lost at %s: %s; `%s`, seat %s\n", t.Lost, code(t.Why), text.Line(t.Dir), t.Seat)
-		} else {
-			b.WriteString("   - nobody tried without it\n")
 		}
 	}
 	if len(rb.Dropped) > 0 {

@@ -12,7 +12,6 @@
 package runbook
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -231,41 +230,49 @@ func statements(s string) []int {
 }
 
 // Script is the steps as a scripted player's, an action of the heat's per block; with
-// paced, each waits as long as the player did.
-func (src *Source) Script(name string, steps []Step, paced bool) ([]byte, error) {
-	if len(steps) == 0 {
-		return nil, errors.New("no step is left")
-	}
+// paced, each waits as long as the player did. Of no steps it is a player that does nothing.
+func (src *Source) Script(name string, steps []Step, paced bool) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# player %s\n", name)
+	if len(steps) == 0 {
+		b.WriteString(":\n")
+	}
+	waits := src.waits(steps)
 	last := uint64(0)
+	for _, s := range steps {
+		if s.Action != last {
+			if last != 0 {
+				b.WriteString("---\n")
+			}
+			if ms := waits[s.Action]; paced && ms > 0 {
+				fmt.Fprintf(&b, "# pause %dms\n", ms)
+			}
+			if s.Machine != "" {
+				fmt.Fprintf(&b, "# on %s\n", s.Machine)
+			}
+			b.WriteString(": \n") // so that no comment of the player's is taken for a directive
+			last = s.Action
+		}
+		b.WriteString(s.Text + "\n")
+	}
+	return []byte(b.String())
+}
+
+// waits is how long, in milliseconds, the player took from the end of the action of
+// the step before to the beginning of each action that steps are left of: its pauses,
+// and what it did in between. At most maxPause.
+func (src *Source) waits(steps []Step) map[uint64]uint64 {
+	out := map[uint64]uint64{}
 	waited := uint64(0)
 	for _, a := range src.Actions {
 		waited += a.pause
-		for _, s := range steps {
-			if s.Action != a.Number {
-				continue
-			}
-			if s.Action != last {
-				if last != 0 {
-					b.WriteString("---\n")
-				}
-				if paced && waited > 0 {
-					fmt.Fprintf(&b, "# pause %dms\n", min(waited, maxPause))
-				}
-				if s.Machine != "" {
-					fmt.Fprintf(&b, "# on %s\n", s.Machine)
-				}
-				b.WriteString(": \n") // so that no comment of the player's is taken for a directive
-				last, waited = s.Action, 0
-			}
-			b.WriteString(s.Text + "\n")
-		}
-		if last != a.Number {
+		if !slices.ContainsFunc(steps, func(s Step) bool { return s.Action == a.Number }) {
 			waited += a.TookMS
+			continue
 		}
+		out[a.Number], waited = min(waited, maxPause), 0
 	}
-	return []byte(b.String()), nil
+	return out
 }
 
 // maxPause bounds one pause of a paced run, in milliseconds.

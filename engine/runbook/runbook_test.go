@@ -2,6 +2,7 @@ package runbook
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -106,10 +107,7 @@ func TestStatements(t *testing.T) {
 func TestScript(t *testing.T) {
 	src := Source{Actions: []Action{{Number: 1, AtMS: 500, TookMS: 100, pause: 500}, {Number: 2, AtMS: 2600, TookMS: 10, pause: 2000}, {Number: 3, AtMS: 3000, pause: 390}}}
 	steps := []Step{{Action: 1, Text: "# must be careful\nfirst", Machine: "host"}, {Action: 3, Text: "second"}, {Action: 3, Statement: 1, Text: "third"}}
-	data, err := src.Script("x", steps, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := src.Script("x", steps, true)
 	s, err := agent.ParseScript("x.sh", data)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
@@ -120,8 +118,8 @@ func TestScript(t *testing.T) {
 	if got := s.Blocks[1].Pause.Milliseconds(); got != 2000+10+390 {
 		t.Errorf("the second block waits %d ms: what was left out took time too", got)
 	}
-	if _, err := src.Script("x", nil, false); err == nil {
-		t.Error("no steps make a script")
+	if s, err := agent.ParseScript("x.sh", src.Script("x", nil, false)); err != nil || len(s.Blocks) != 1 {
+		t.Errorf("no steps make %+v, %v", s, err)
 	}
 }
 
@@ -163,7 +161,7 @@ func TestMinimise(t *testing.T) {
 		var left []Step
 		for _, s := range rb.Steps {
 			left = append(left, s.Step)
-			if s.Without == nil && len(rb.Steps) > 1 {
+			if s.Without == nil {
 				t.Fatalf("nobody left out %v", s.Step)
 			}
 		}
@@ -209,6 +207,31 @@ func TestVoidedRuns(t *testing.T) {
 	}
 }
 
+// A fault that repairs itself has no runbook.
+func TestRepairsItself(t *testing.T) {
+	src := Source{Agent: "a", Actions: []Action{{Number: 1}}, Steps: []Step{{Action: 1, Changes: true}}}
+	rb, err := Minimise(t.Context(), src, 2, 3, oracle([][]uint64{{}}, new(int)), nil)
+	if err == nil || !strings.Contains(err.Error(), "with nothing done, the seat won") || len(rb.Steps) > 0 {
+		t.Errorf("it gives %+v, %v", rb.Steps, err)
+	}
+}
+
+// What was found stays found when it cannot be run again.
+func TestNotRunAgain(t *testing.T) {
+	src := Source{Agent: "a", Actions: []Action{{Number: 1}}, Steps: []Step{{Action: 1, Changes: true}}}
+	runs := 0
+	once := func(ctx context.Context, choices [][]Step, paced bool) ([]Try, error) {
+		if runs++; runs > 3 {
+			return nil, errors.New("no space left on device")
+		}
+		return oracle([][]uint64{{1}}, new(int))(ctx, choices, paced)
+	}
+	rb, err := Minimise(t.Context(), src, 1, 5, once, nil)
+	if err == nil || !strings.Contains(err.Error(), "again 1 of 5 times: no space left") || len(rb.Steps) != 1 || rb.Won != 1 || rb.Again != 1 {
+		t.Errorf("it gives %+v, %v", rb, err)
+	}
+}
+
 // A repair that does not win again is no runbook.
 func TestNotReproduced(t *testing.T) {
 	src := Source{Agent: "a", Actions: []Action{{Number: 1}}, Steps: []Step{{Action: 1}}}
@@ -230,7 +253,7 @@ func TestMarkdown(t *testing.T) {
 		Paced: true, Minimal: true, Runs: 7, Won: 4, Again: 5,
 		Steps: []Needed{
 			{Step{Action: 1, Statement: 1, Machine: "host", Text: "rm x"}, &Try{Lost: "reads", Why: "GET `x`: 502", Dir: "heats/2", Seat: "choice-1"}},
-			{Step{Action: 2, Machine: "host", Text: "echo '```' >y"}, nil}},
+			{Step{Action: 2, Machine: "host", Text: "echo '```' >y"}, &Try{Lost: "writes", Why: "503", Dir: "heats/3", Seat: "choice-2"}}},
 		Dropped: []Step{{Action: 1, Text: "ls"}},
 		Flakes:  []Try{{Lost: "reboot", Why: "no ping", Dir: "heats/5", Seat: "choice-3"}},
 	}

@@ -26,7 +26,7 @@ type Runner func(ctx context.Context, choices [][]Step, paced bool) ([]Try, erro
 // Needed is a step of the runbook with what came of leaving it out.
 type Needed struct {
 	Step
-	Without *Try `json:"without,omitempty"` // nil where nobody tried
+	Without *Try `json:"without"`
 }
 
 // Runbook is what came of a search.
@@ -58,6 +58,9 @@ type search struct {
 // Minimise finds a choice of the source's steps that wins and of which nothing can
 // be left out, then runs it again as often as again says. width is how many choices
 // a run takes at once. Begun hears of each stage; nil hears nothing.
+//
+// An error with steps in the runbook says that it was not run again as often as it
+// should: the search itself is over.
 //
 // What reading says changed something is tried first, then everything; without the
 // player's pauses, then with them. The error says that none of these wins: the
@@ -101,13 +104,12 @@ func Minimise(ctx context.Context, src Source, width, again int, run Runner, beg
 	if err != nil {
 		return rb, err
 	}
+	if len(left) == 0 {
+		return rb, fmt.Errorf("the fault repairs itself: with nothing done, the seat won (%d runs)", s.runs)
+	}
 	rb.Paced, rb.Minimal = s.paced, true
 	for _, step := range left {
-		t := without[key(step)]
-		if t == nil {
-			rb.Minimal = rb.Minimal && len(left) == 1 // with nothing done, nobody wins
-		}
-		rb.Steps = append(rb.Steps, Needed{step, t})
+		rb.Steps = append(rb.Steps, Needed{step, without[key(step)]})
 	}
 	for _, step := range src.Steps {
 		if !slices.ContainsFunc(left, func(o Step) bool { return key(o) == key(step) }) {
@@ -117,17 +119,20 @@ func Minimise(ctx context.Context, src Source, width, again int, run Runner, beg
 	rb.Runs = s.runs
 	if again > 0 {
 		begun(fmt.Sprintf("the runbook again, %d times", again))
-		tries, err := s.all(slices.Repeat([][]Step{left}, again))
-		if err != nil {
-			return rb, err
-		}
-		for _, t := range tries {
-			rb.Again++
-			if t.Won {
-				rb.Won++
-			} else {
-				rb.Flakes = append(rb.Flakes, t)
+		for n := again; n > 0; {
+			tries, err := s.all(slices.Repeat([][]Step{left}, min(n, s.width)))
+			for _, t := range tries {
+				rb.Again++
+				if t.Won {
+					rb.Won++
+				} else {
+					rb.Flakes = append(rb.Flakes, t)
+				}
 			}
+			if err != nil {
+				return rb, fmt.Errorf("the runbook was run again %d of %d times: %w", rb.Again, again, err)
+			}
+			n -= len(tries)
 		}
 	}
 	return rb, nil
@@ -145,7 +150,8 @@ func (s *search) shrink(left []Step, begun func(string)) ([]Step, map[[2]uint64]
 		begun(fmt.Sprintf("%d statements, %d left out at a time", len(left), size))
 		var spans [][2]int
 		for from := 0; from < len(left); from += size {
-			if to := min(from+size, len(left)); to-from < len(left) {
+			// The last step alone is left out too: a fault may repair itself.
+			if to := min(from+size, len(left)); to-from < len(left) || len(left) == 1 {
 				spans = append(spans, [2]int{from, to})
 			}
 		}
@@ -162,7 +168,9 @@ func (s *search) shrink(left []Step, begun func(string)) ([]Step, map[[2]uint64]
 			}
 			for i := range tries {
 				if tries[i].Won {
-					left, smaller = choices[i], true
+					if left, smaller = choices[i], true; len(left) == 0 {
+						return nil, nil, nil
+					}
 					break
 				}
 				if size == 1 {
