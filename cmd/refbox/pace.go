@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"refbox/engine/bounded"
 )
 
 // pace knows how long a step takes that tells no part of itself, such as a boot: as
@@ -29,7 +31,7 @@ func openPace() *pace {
 		return &pace{}
 	}
 	p := &pace{file: filepath.Join(cache, "steps.json")}
-	if data, err := os.ReadFile(p.file); err == nil && len(data) < 1<<16 {
+	if data, err := bounded.File(p.file, 1<<16); err == nil {
 		json.Unmarshal(data, &p.last) //nolint:errcheck // then nothing is known
 	}
 	return p

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"refbox/engine/bounded"
 )
@@ -46,6 +47,66 @@ func TestFileWithoutSize(t *testing.T) {
 		t.Skip("no file of unknown size here")
 	}
 	if _, err := bounded.File(name, 10); err == nil || !strings.Contains(err.Error(), "10 bytes") {
+		t.Error(err)
+	}
+}
+
+// A pipe that comes in a file's place while it is being opened is not waited for.
+func TestFileReplaced(t *testing.T) {
+	dir := t.TempDir()
+	plain, pipe, name := filepath.Join(dir, "plain"), filepath.Join(dir, "pipe"), filepath.Join(dir, "name")
+	if err := os.WriteFile(plain, []byte("12345678"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no named pipes here: ", err)
+	}
+	put := func(what string) error {
+		if err := os.Link(what, name+".new"); err != nil {
+			return err
+		}
+		return os.Rename(name+".new", name)
+	}
+	if err := put(plain); err != nil {
+		t.Fatal(err)
+	}
+	stop, swapped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				swapped <- nil
+				return
+			default:
+			}
+			if err := put([]string{pipe, plain}[i%2]); err != nil {
+				swapped <- err
+				return
+			}
+		}
+	}()
+	read := make(chan int, 1)
+	go func() {
+		plain := 0
+		for range 5000 {
+			if data, err := bounded.File(name, 8); err == nil && string(data) == "12345678" {
+				plain++
+			} else if err == nil {
+				t.Errorf("read %q", data)
+			}
+		}
+		read <- plain
+	}()
+	select {
+	case n := <-read:
+		if n == 0 {
+			t.Error("the plain file was never read")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a pipe is waited for")
+	}
+	close(stop)
+	if err := <-swapped; err != nil {
 		t.Error(err)
 	}
 }

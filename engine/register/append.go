@@ -13,6 +13,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"refbox/engine/bounded"
 	"refbox/engine/register/internal/tree"
 	"refbox/engine/text"
 )
@@ -117,7 +118,7 @@ func (e *Edit) unchanged() (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, err := readFile(e.real)
+	now, err := bounded.File(e.real, tree.MaxJSONBytes)
 	if err != nil {
 		return nil, err
 	}

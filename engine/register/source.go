@@ -1,14 +1,12 @@
 package register
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"reflect"
 	"strings"
 
+	"refbox/engine/bounded"
 	"refbox/engine/register/internal/tree"
 	"refbox/engine/text"
 )
@@ -35,7 +33,7 @@ type estateFile struct {
 
 // Load reads a register. A file that cannot be understood gives an *Invalid.
 func Load(file string) (*Source, error) {
-	data, err := readFile(file)
+	data, err := bounded.File(file, tree.MaxJSONBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -45,21 +43,6 @@ func Load(file string) (*Source, error) {
 // bulk is the derived list that grows with stores × scenarios; nothing but a
 // comparison looks at it.
 const bulk = "matrix"
-
-func readFile(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var b bytes.Buffer
-	if st, err := f.Stat(); err == nil && st.Size() < tree.MaxJSONBytes {
-		b.Grow(int(st.Size()) + bytes.MinRead)
-	}
-	// One byte more than may be: the parser says that it is too long.
-	_, err = b.ReadFrom(io.LimitReader(f, tree.MaxJSONBytes+1))
-	return b.Bytes(), err
-}
 
 // Parse is Load without the reading; file names the syntax and the problems.
 func Parse(file string, data []byte) (*Source, error) {
@@ -93,7 +76,7 @@ func (s *Source) parse(file string, data []byte) (*tree.Value, error) {
 // LoadEstate joins the facts of a file of their own; they win over a block in
 // the register.
 func (s *Source) LoadEstate(file string) error {
-	data, err := readFile(file)
+	data, err := bounded.File(file, tree.MaxJSONBytes)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"refbox/engine/bounded"
 	"refbox/engine/text"
 	"refbox/tui/canvas"
 	"refbox/tui/internal/place"
@@ -60,7 +60,7 @@ type source struct {
 func Read(file string, env func(string) string) (Settings, error) {
 	src := source{file: file, env: env}
 	var err error
-	if src.data, err = readFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+	if src.data, err = bounded.File(file, maxFile); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return Settings{}, err
 	}
 	var f struct {
@@ -138,7 +138,7 @@ func (s *Settings) theme(src source, file *string) error {
 	} else if !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(src.file), path)
 	}
-	data, err := readFile(path)
+	data, err := bounded.File(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		err := fmt.Errorf("there is no theme %q: it is auto, dark, light, high-contrast, or the name of a file in %s", text.Line(name), themes)
 		if line == 0 {
@@ -195,19 +195,6 @@ func (s source) fault(line int, format string, a ...any) error {
 		return fmt.Errorf("%s: %w", s.file, err)
 	}
 	return fmt.Errorf("%s:%d: %w", s.file, line, err)
-}
-
-func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no plain file", path)
-	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxFile)
-	}
-	return os.ReadFile(path)
 }
 
 // utf8Locale says whether the locale lets box lines and signs be shown. The first
