@@ -239,7 +239,7 @@ func TestRehearsals(t *testing.T) {
 	if err != nil || len(m.Doubts) != 1 || !strings.Contains(m.Doubts[0], "chained and sealed") {
 		t.Errorf("%v %v", err, m.Doubts)
 	}
-	if _, err := m.For(doc, "moon"); err == nil || !strings.Contains(err.Error(), "it has app-db, cache") {
+	if _, err := m.For(doc, "moon"); !errors.Is(err, ErrNoStore) || !strings.Contains(err.Error(), "it has app-db, cache") {
 		t.Errorf("%v", err)
 	}
 	m.Store = ""
@@ -295,6 +295,24 @@ func TestOffer(t *testing.T) {
 	c = register.Diff(before, after)
 	if len(c.Closed)+len(c.Opened)+len(c.Turned)+len(c.Cells)+len(c.Summary) != 0 || len(c.Drills) != 2 || !c.Drills[0].Rehearsed || len(after.Stores[0].Rehearsals) != 2 {
 		t.Errorf("a rehearsal changes something: %+v", c)
+	}
+	rehearsed := after
+	if again, err := m.For(rehearsed, ""); err != nil || len(again.Additions) != 0 || again.Known != 2 {
+		t.Errorf("a rehearsal is added twice: %v %+v", err, again)
+	}
+	// What made it a rehearsal was mended in the register: it is a drill that is not known.
+	real := m
+	real.Doubts = nil
+	if o, err = real.For(rehearsed, ""); err != nil || !o.Drill() || len(o.Additions) != 2 || o.Known != 0 {
+		t.Errorf("a kept rehearsal hides the drill: %v %+v", err, o)
+	}
+	// And what is a drill already is no rehearsal beside it.
+	if o, err = real.For(before, ""); err != nil {
+		t.Fatal(err)
+	}
+	_, drilled := apply(o)
+	if o, err = m.For(drilled, ""); err != nil || o.Drill() || len(o.Additions) != 0 || o.Known != 2 {
+		t.Errorf("a drill is added as a rehearsal: %v %+v", err, o)
 	}
 	cut := tape{end: 5_000, reason: "lights out"}
 	if m, err = cut.measure(t); err != nil {

@@ -2,6 +2,7 @@ package drill
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,6 +28,9 @@ type Offer struct {
 	// Nothing says why there is nothing to add; "" when there is, or was.
 	Nothing string `json:"nothing,omitempty"`
 }
+
+// ErrNoStore is of a register that has not the store that is meant.
+var ErrNoStore = errors.New("the register has no store")
 
 // Drill says that the heat is one of the store, not only a rehearsal.
 func (o Offer) Drill() bool { return len(o.Because) == 0 }
@@ -63,8 +67,8 @@ func (v Verdict) Short() string {
 }
 
 // For says what a measured heat is to a store of a declared register. Without a store
-// the one that the arena names is meant. The error is for a register that has no such
-// store, and for an arena that names none.
+// the one that the arena names is meant. The error is ErrNoStore for a register that has
+// no such store, and another for an arena that names none.
 func (m Measure) For(doc *register.Document, store string) (Offer, error) {
 	bound := store
 	if bound == "" {
@@ -75,7 +79,7 @@ func (m Measure) For(doc *register.Document, store string) (Offer, error) {
 	}
 	i := slices.IndexFunc(doc.Stores, func(s register.Store) bool { return s.ID == bound })
 	if i < 0 {
-		return Offer{}, fmt.Errorf("the register has no store %s; it has %s", bound, storeIDs(doc))
+		return Offer{}, fmt.Errorf("%w %s; it has %s", ErrNoStore, bound, storeIDs(doc))
 	}
 	s := &doc.Stores[i]
 	o := Offer{Measure: m, Store: s.ID, Name: s.Name, Kind: m.Procedure, Because: slices.Clone(m.Doubts), Verdicts: []Verdict{}, Additions: []register.Addition{}}
@@ -184,7 +188,7 @@ func (o *Offer) add(s *register.Store) {
 			censored++
 		}
 	}
-	have := heatsOf(s)
+	have := heatsOf(s, o.Drill())
 	dated := m.Procedure == register.Draining || m.Procedure == register.RollingBack
 	for _, x := range seats {
 		if x.Outcome == Censored || x.Outcome == Failed && dated && o.Drill() {
@@ -230,8 +234,9 @@ func after(id string) string {
 	return rest
 }
 
-// heatsOf are the heats that a store's drills and rehearsals name.
-func heatsOf(s *register.Store) []string {
+// heatsOf are the heats that a store's drills name, and for a rehearsal also those of
+// its rehearsals: a rehearsal that was kept stands in no drill's way.
+func heatsOf(s *register.Store, drill bool) []string {
 	var out []string
 	of := func(list []register.Drill) {
 		for _, d := range list {
@@ -247,7 +252,7 @@ func heatsOf(s *register.Store) []string {
 		of(s.Promotion.Drills)
 	}
 	for _, r := range s.Rehearsals {
-		if r.Heat != "" {
+		if r.Heat != "" && !drill {
 			out = append(out, r.Heat)
 		}
 	}
