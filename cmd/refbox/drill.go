@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,16 +64,17 @@ type kept struct {
 	Diff    string            `json:"diff"`
 
 	edit  *register.Edit
+	file  *register.Document // as it lies on the disk
 	after *register.Document
 }
 
-// judge says what a heat is to the bound store.
-func (b *binding) judge(ctx context.Context, rec *recording.Recording) (*kept, error) {
-	m, err := drill.Of(ctx, rec)
-	if err != nil {
-		return nil, err
+// keep makes the change.
+func (k *kept) keep() error {
+	if err := k.edit.Write(); err != nil {
+		return err
 	}
-	return b.offer(m)
+	k.file = k.after
+	return nil
 }
 
 func (b *binding) offer(m drill.Measure) (*kept, error) {
@@ -88,7 +90,7 @@ func (b *binding) offer(m drill.Measure) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{File: b.file}
+	k := &kept{File: b.file, file: before}
 	if k.Offer, err = m.For(before, b.store); err != nil {
 		return nil, err
 	}
@@ -190,11 +192,14 @@ func (k *kept) findings() (out []string) {
 	return out
 }
 
-// statement is the store's recovery time by the last drill of the procedure that
-// passed.
+// statement is the store's recovery time by the last restore or promotion that passed,
+// as the register has it; "" for what has no time there.
 func (k *kept) statement() string {
-	i := slices.IndexFunc(k.after.Stores, func(s register.Store) bool { return s.ID == k.Store })
-	s := &k.after.Stores[i]
+	if k.Kind != register.Restoring && k.Kind != register.Promoting {
+		return ""
+	}
+	i := slices.IndexFunc(k.file.Stores, func(s register.Store) bool { return s.ID == k.Store })
+	s := &k.file.Stores[i]
 	var d *register.Drill
 	switch {
 	case k.Kind == register.Restoring && s.Restore != nil:
@@ -215,45 +220,58 @@ func (k *kept) statement() string {
 
 // command keeps the offer.
 func (k *kept) command() string {
-	c := "refbox register drill " + text.Line(k.File)
+	file := text.Line(k.File)
 	if k.Measure.Store != k.Store {
-		c += ":" + k.Store
+		file += ":" + k.Store
 	}
-	return c + " " + text.Line(k.Measure.Heat)
+	return "refbox register drill " + quoted(file) + " " + quoted(text.Line(k.Measure.Heat))
 }
 
 // offeredDrills are what a heat that has ended has for the register that it is bound
 // to, or else for those of the data folder that have the store that its arena names.
-func offeredDrills(ctx context.Context, a *app, rec *recording.Recording, bound *binding) (out []*kept, trouble error) {
-	if bound != nil {
-		k, err := bound.judge(ctx, rec)
-		if err != nil {
-			return nil, err
+// What could not be judged is told, each with its register.
+func offeredDrills(ctx context.Context, a *app, rec *recording.Recording, bound *binding) (out []*kept, trouble []error) {
+	to := []*binding{bound}
+	if bound == nil {
+		m := rec.Manifest()
+		if m == nil || m.Store == nil || m.Procedure == nil {
+			return nil, nil
 		}
-		return []*kept{k}, nil
+		dir, err := registersDir()
+		if err != nil {
+			return nil, nil // the heat was recorded, so that is no news
+		}
+		to = nil
+		for _, file := range registersIn(dir) {
+			to = append(to, &binding{flags: &registerFlags{a: a}, file: file})
+		}
 	}
-	m := rec.Manifest()
-	if m == nil || m.Store == nil {
+	if len(to) == 0 {
 		return nil, nil
 	}
-	dir, err := registersDir()
-	if err != nil {
-		return nil, nil // the heat was recorded, so that is no news
+	m, err := drill.Of(ctx, rec)
+	if err != nil && bound == nil {
+		return nil, nil // nobody asked, and the heat's own end says how it ended
+	} else if err != nil {
+		return nil, []error{fmt.Errorf("for %s: %w", bound.file, err)}
 	}
-	for _, file := range registersIn(dir) {
-		b := &binding{flags: &registerFlags{a: a}, file: file}
-		if k, err := b.judge(ctx, rec); err == nil {
+	for _, b := range to {
+		k, err := b.offer(m)
+		switch {
+		case err == nil:
 			out = append(out, k)
+		case bound != nil || !errors.Is(err, drill.ErrNoStore):
+			trouble = append(trouble, fmt.Errorf("for %s: %w", b.file, err))
 		}
 	}
-	return out, nil
+	return out, trouble
 }
 
 // printDrills tells them at a heat's end, with the command that keeps each.
 func printDrills(ctx context.Context, a *app, rec *recording.Recording, bound *binding) {
-	list, err := offeredDrills(ctx, a, rec, bound)
-	if err != nil {
-		fmt.Fprintf(a.out, "drill     none: %s\n", text.Line(err.Error()))
+	list, trouble := offeredDrills(ctx, a, rec, bound)
+	for _, err := range trouble {
+		fmt.Fprintf(a.out, "drill     none %s\n", text.Line(err.Error()))
 	}
 	for _, k := range list {
 		head := "drill    "
@@ -360,7 +378,7 @@ func keepDrills(ctx context.Context, a *app, b *binding, heats []string, yes boo
 				continue
 			}
 		}
-		if err := k.edit.Write(); err != nil {
+		if err := k.keep(); err != nil {
 			return brokenError(err)
 		}
 		added += len(k.Additions)
@@ -377,7 +395,9 @@ func keepDrills(ctx context.Context, a *app, b *binding, heats []string, yes boo
 	for _, f := range sums {
 		l.f("%s", f)
 	}
-	l.f("%s", told[len(told)-1].statement())
+	if s := told[len(told)-1].statement(); s != "" {
+		l.f("%s", s)
+	}
 	l.f("%d added to %s", added, b.file)
 	return l.err
 }

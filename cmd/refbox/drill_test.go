@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"refbox/assets"
+	"refbox/engine/drill"
+	"refbox/engine/register"
 )
 
 // ownArena writes a copy of primary-failover that is of the starter's app-db and of
@@ -166,4 +169,41 @@ func TestRegisterScreenDrills(t *testing.T) {
 	s.shows("8 of 8") // the findings, which the pane stood over; the next key is none of escape's
 	s.press("\x03")
 	s.leaves(0, 10*time.Second)
+}
+
+// The time that is told at the end is the file's, before and after a drill is kept, and
+// none is told of what a register keeps no time of.
+func TestDrillStatement(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "mine.toml")
+	a := &app{out: io.Discard, err: io.Discard}
+	root := newRoot(a)
+	root.SetArgs([]string{"register", "init", file})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := &binding{flags: &registerFlags{a: a}, file: file}
+	k, err := b.offer(drill.Measure{Heat: "heat", ID: "heat@1", Arena: "lab", Day: "2026-07-01", Procedure: register.Restoring, From: "a", To: "b", Store: "app-db", Copy: "app-db-dump",
+		Seats: []drill.Seat{{Territory: "one", Agent: "x", Outcome: drill.Passed, MS: 60_000}}})
+	if err != nil || !k.Drill() || len(k.Additions) != 1 {
+		t.Fatalf("%v %+v", err, k)
+	}
+	if s := k.statement(); !strings.Contains(s, "no restore of it has passed yet") {
+		t.Errorf("before it is kept: %s", s)
+	}
+	if err := k.keep(); err != nil {
+		t.Fatal(err)
+	}
+	if s := k.statement(); !strings.Contains(s, "took 1m, within") {
+		t.Errorf("once it is kept: %s", s)
+	}
+	for _, p := range []register.Procedure{register.Draining, register.RollingBack} {
+		k, err := b.offer(drill.Measure{Heat: "heat", ID: "heat@1", Arena: "lab", Procedure: p, Store: "app-db"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := k.statement(); s != "" {
+			t.Errorf("%s: %s", p, s)
+		}
+	}
 }

@@ -247,7 +247,7 @@ func offered(ctx context.Context, rec *recording.Recording) string {
 // printOffered is that as lines, with the command that keeps it.
 func printOffered(ctx context.Context, a *app, rec *recording.Recording) {
 	if s := offered(ctx, rec); s != "" {
-		fmt.Fprintf(a.out, "ledger    %s\n          refbox ledger add %s\n", s, text.Line(rec.Path()))
+		fmt.Fprintf(a.out, "ledger    %s\n          refbox ledger add %s\n", s, quoted(text.Line(rec.Path())))
 	}
 }
 
@@ -265,15 +265,15 @@ func offerNotice(ctx context.Context, a *app, dir string, bound *binding, ended 
 	}
 	defer rec.Close()
 	var out []string
-	drills, err := offeredDrills(ctx, a, rec, bound)
-	if err != nil {
-		out = append(out, "no drill: "+text.Line(err.Error()))
+	drills, trouble := offeredDrills(ctx, a, rec, bound)
+	for _, err := range trouble {
+		out = append(out, "no drill "+text.Line(err.Error()))
 	}
 	for _, k := range drills {
 		out = append(out, k.brief()...)
 	}
 	if s := offered(ctx, rec); s != "" {
-		out = append(out, fmt.Sprintf("%s; keep it: refbox ledger add %s", s, text.Line(dir)))
+		out = append(out, fmt.Sprintf("%s; keep it: refbox ledger add %s", s, quoted(text.Line(dir))))
 	}
 	return strings.Join(out, "\n")
 }
