@@ -20,7 +20,7 @@ type Exercise struct {
 	Announced bool `json:"announced" default:"false"`
 	// From is a milestone that must have been passed before the fault, To one whose
 	// first pass after it shows the expected service, SingleWriter one that passes
-	// when a single history is written to, and fails by its contract only when there
+	// when a single history is written to, and fails for good (final) only when there
 	// are two.
 	From         *string `json:"from,omitempty"`
 	To           *string `json:"to,omitempty"`

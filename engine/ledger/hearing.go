@@ -40,6 +40,7 @@ type mark struct {
 	milestone, record, detail string
 	ms                        uint64
 	told                      json.RawMessage // by the verifier that let it pass
+	final                     bool            // it failed for good: no later attempt can pass
 }
 
 // sample is a run of writes that ended in one way, from the first one's sending to
@@ -166,11 +167,11 @@ func (h *hearing) ofSeat(e event.Event) {
 		h.seat(b.Territory).result = &b
 	case event.MilestonePassed:
 		s := h.seat(b.Territory)
-		s.passed = keep(s.passed, mark{b.Milestone, b.Record, "", at, b.Evidence}, maxMarks)
+		s.passed = keep(s.passed, mark{b.Milestone, b.Record, "", at, b.Evidence, false}, maxMarks)
 	case event.MilestoneFailed:
 		if b.Category == "contract" {
 			s := h.seat(b.Territory)
-			m := mark{b.Milestone, b.Record, b.Detail, at, nil}
+			m := mark{b.Milestone, b.Record, b.Detail, at, nil, !b.Retryable}
 			s.failed = keep(s.failed, m, maxMarks)
 			if s.broken == nil {
 				s.broken = &m
@@ -178,7 +179,7 @@ func (h *hearing) ofSeat(e event.Event) {
 		}
 	case event.MilestoneRevoked:
 		s := h.seat(b.Territory)
-		s.revoked = keep(s.revoked, mark{b.Milestone, b.Record, b.Reason, at, nil}, maxMarks)
+		s.revoked = keep(s.revoked, mark{b.Milestone, b.Record, b.Reason, at, nil, false}, maxMarks)
 	case event.AgentActionStarted:
 		h.seat(b.Territory).enter(at)
 	case event.ConsoleAttached:
@@ -386,7 +387,8 @@ func (s *seat) expected(x arena.Exercise, f fault, back *uint64, end uint64) *bo
 }
 
 // histories is how many histories were written to at once; nil when nobody
-// watched.
+// watched, or could say in time. Two are only what the verifier of a single writer
+// failed for good: what mends with time, as a slow recovery, was no second history.
 func (s *seat) histories(x arena.Exercise, f fault, end uint64) *int {
 	one, two := 1, 2
 	for _, at := range s.beaten {
@@ -398,7 +400,7 @@ func (s *seat) histories(x arena.Exercise, f fault, end uint64) *int {
 		return nil
 	}
 	for _, m := range s.failed {
-		if m.milestone == *x.SingleWriter && m.ms >= f.injected && m.ms <= end {
+		if m.final && m.milestone == *x.SingleWriter && m.ms >= f.injected && m.ms <= end {
 			return &two
 		}
 	}

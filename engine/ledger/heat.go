@@ -203,6 +203,11 @@ func (j *Judged) differs(kept *Evidence) []string {
 	}
 	was, is := flat(kept), flat(&again)
 	var out []string
+	forget(was, is, "told", "watched")
+	wasFault, _ := was["fault"].(map[string]any)
+	if isFault, ok := is["fault"].(map[string]any); ok && wasFault != nil {
+		forget(wasFault, isFault, "untouched")
+	}
 	for _, key := range slices.Sorted(maps.Keys(is)) {
 		if !reflect.DeepEqual(was[key], is[key]) {
 			out = append(out, fmt.Sprintf("%s: the ledger says %s, the recording %s", key, clipped(was[key]), clipped(is[key])))
@@ -214,6 +219,16 @@ func (j *Judged) differs(kept *Evidence) []string {
 		}
 	}
 	return out
+}
+
+// forget drops keys that a ledger of this schema may have been written before, where
+// the kept evidence has none of them.
+func forget(kept, again map[string]any, added ...string) {
+	for _, key := range added {
+		if _, ok := kept[key]; !ok {
+			delete(again, key)
+		}
+	}
 }
 
 func flat(e *Evidence) map[string]any {

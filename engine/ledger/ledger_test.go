@@ -347,6 +347,8 @@ func TestWorth(t *testing.T) {
 		{"any loss where none is at risk", ledgertest.Story{Exercises: []arena.Exercise{planned}, Lost: 1, LossMS: 100}, ledger.Contradicted, "1 acknowledged writes are lost"},
 		{"a doubled action", ledgertest.Story{Exercises: []arena.Exercise{crash}, Phantoms: 1}, ledger.Contradicted, "a retry doubles"},
 		{"two writers, by the verifier", ledgertest.Story{Exercises: whole, Fail: []string{"single"}}, ledger.Contradicted, "2 histories"},
+		{"a recovery so slow that nobody could say", ledgertest.Story{Exercises: whole, Late: []string{"single"}}, ledger.Sampled, "nobody watched"},
+		{"a slow recovery, and a single writer after all", ledgertest.Story{Exercises: whole, Late: []string{"single"}, Pass: []string{"single"}}, ledger.Observed, ""},
 		{"two writers, by an attack", ledgertest.Story{Exercises: whole, Pass: []string{"single"}, Beaten: true}, ledger.Contradicted, "2 histories"},
 		{"service later than expected", ledgertest.Story{Exercises: []arena.Exercise{soon}}, ledger.Contradicted, "other than expected"},
 	} {
@@ -584,6 +586,60 @@ func TestCheck(t *testing.T) {
 	}
 	if r := check(l); !r.Holds || r.Heats != 0 || !told(r.Findings, ledger.Note, "", "is not checked again") {
 		t.Errorf("a heat that is gone: %+v", r.Findings)
+	}
+}
+
+// A ledger that was written before evidence had some of its keys holds; what it says by
+// them is checked.
+func TestCheckOlder(t *testing.T) {
+	single := "single"
+	x := ledgertest.Exercise()
+	x.SingleWriter, x.To = &single, &single
+	l, _ := add(t, book(t), ledgertest.Story{Exercises: []arena.Exercise{x}, Pass: []string{"single"},
+		Receipt: `{"confirmed":true,"witness":"systemd","forgeable":"everything"}`}, ledger.Review{})
+	whole := *l.Entries[1].Kept
+	if whole.Told == nil || whole.Watched == nil || !whole.Fault.Untouched {
+		t.Fatalf("the heat shows too little: %+v", whole)
+	}
+	for _, c := range []struct {
+		name  string
+		alter func(*ledger.Kept)
+		broke string
+	}{
+		{"as it is", func(*ledger.Kept) {}, ""},
+		{"without told", func(k *ledger.Kept) { k.Told = nil }, ""},
+		{"without watched", func(k *ledger.Kept) { k.Watched = nil }, ""},
+		{"without untouched", func(k *ledger.Kept) { k.Fault.Untouched = false }, ""},
+		{"another told", func(k *ledger.Kept) { k.Told = json.RawMessage(`{"a":1}`) }, "told"},
+		{"another watched", func(k *ledger.Kept) { k.Watched = json.RawMessage(`{"a":1}`) }, "watched"},
+		{"another fault, without untouched", func(k *ledger.Kept) { k.Fault.Untouched, k.Fault.Saw = false, "more" }, "fault"},
+	} {
+		k := whole
+		c.alter(&k)
+		other, err := ledger.Init(filepath.Join(t.TempDir(), "other"), assets.LedgerModel(), assets.LedgerPolicy(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, err = other.Append(now, ledger.Entry{Kept: &k}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := other.Check(t.Context(), ledger.Settings{Today: today}, recording.Open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.broke == "" {
+			var found []string
+			for _, f := range r.Findings {
+				if f.Severity == ledger.Break && strings.Contains(f.Text, "not what its heat gives") {
+					found = append(found, f.Text)
+				}
+			}
+			if found != nil {
+				t.Errorf("%s: %q", c.name, found)
+			}
+		} else if !told(r.Findings, ledger.Break, ledger.Integrity, c.broke) {
+			t.Errorf("%s: %v", c.name, r.Findings)
+		}
 	}
 }
 

@@ -43,7 +43,8 @@ type Story struct {
 	Entered  bool     // the player does something in the machine before the fault
 	Beaten   bool     // an attack is not withstood after the fault
 	Pass     []string // milestones that pass once service is back
-	Fail     []string // milestones that fail by their contract after the fault
+	Fail     []string // milestones that fail for good after the fault
+	Late     []string // milestones of which an attempt fails after the fault, and another may pass
 	First    []string // milestones that pass before the fault
 	Unsealed bool
 }
@@ -138,6 +139,12 @@ func (p *player) serve(until uint64) {
 	}
 }
 
+func (p *player) late(ms uint64) {
+	for _, id := range p.s.Late {
+		p.say(ms, event.MilestoneFailed{Territory: "one", Milestone: id, Category: "contract", Detail: "not so within 1m40s", Retryable: true, Attempt: 1})
+	}
+}
+
 func (p *player) milestones(ids []string, ms uint64, failed bool) {
 	for _, id := range ids {
 		if failed {
@@ -212,6 +219,7 @@ func (p *player) strike() {
 		p.say(p.now, event.HeatPaused{Author: "operator", Reason: "a look"}, event.HeatResumed{Author: "operator", PausedMS: 3000})
 	}
 	p.milestones(s.Fail, p.now, true)
+	p.late(p.now)
 	if s.AfterS > 1 {
 		p.write("acknowledged")
 		p.milestones(s.Pass, p.now, false)
