@@ -45,7 +45,7 @@ func TestProgressOnATerminal(t *testing.T) {
 func TestProgressOfABoot(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "steps.json")
 	synctest.Test(t, func(t *testing.T) {
-		var b strings.Builder
+		b := newFeed() // the line goes on by itself while it is looked at
 		for _, left := range []string{"12s", "20s"} {
 			pace := &pace{file: file}
 			if data, err := os.ReadFile(file); err == nil {
@@ -53,7 +53,7 @@ func TestProgressOfABoot(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p := &progress{out: &b, live: true, pace: pace}
+			p := &progress{out: b, live: true, pace: pace}
 			p.report("booting", 0)
 			if !strings.HasSuffix(b.String(), "   0 %, about "+left+" left") {
 				t.Errorf("not %s: %q", left, b.String())

@@ -129,6 +129,7 @@ func distil(ctx context.Context, a *app, path, seat string, o runOptions, again 
 		fmt.Fprintf(a.err, "try %s\n", stage)
 	})
 	progress.done()
+	rb.Machines = drv.Kind()
 	if len(rb.Steps) == 0 {
 		return err
 	}

@@ -30,6 +30,13 @@ func newWhy(a *app) *cobra.Command {
 				return err
 			}
 			defer rec.Close()
+			rep, err := rec.Verify(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if n := rep.Breaks(); n > 0 {
+				fmt.Fprintf(a.err, "This recording has %s: what it says need not be what happened. refbox verify names each.\n", text.Count(n, "break"))
+			}
 			return explain(a, rec, args[1:], asJSON)
 		},
 	}

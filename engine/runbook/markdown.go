@@ -13,6 +13,10 @@ import (
 func (rb Runbook) Markdown() string {
 	var b strings.Builder
 	src := rb.Source
+	simulated := ""
+	if rb.Machines == "sim" {
+		simulated = "simulated "
+	}
 	title := src.Title
 	if title == "" {
 		title = src.Arena
@@ -24,7 +28,7 @@ func (rb Runbook) Markdown() string {
 	}
 	fmt.Fprintf(&b, "\n\nOf %[2]s in %[3]s, %[1]d stay", len(rb.Steps), count(len(src.Steps), "statement"), count(len(src.Actions), "action"))
 	if rb.Minimal {
-		b.WriteString(": each was left out alone on fresh machines, and the rest lost")
+		fmt.Fprintf(&b, ": each was left out alone on fresh %smachines, and the rest lost", simulated)
 	} else {
 		b.WriteString("; not each of them was left out alone")
 	}
@@ -34,6 +38,9 @@ func (rb Runbook) Markdown() string {
 	}
 	b.WriteString("\n\n")
 	if rb.Again > 0 {
+		if simulated != "" {
+			b.WriteString("The machines were simulated: on real ones nothing of this was tried.\n\n")
+		}
 		fmt.Fprintf(&b, "Run again without the player, the whole of it won %d of %d times (flake rate %d %%).\n\n", rb.Won, rb.Again, 100*(rb.Again-rb.Won)/rb.Again)
 		for _, t := range rb.Flakes {
 			fmt.Fprintf(&b, "- lost at %s: %s; `%s`, seat %s\n", t.Lost, code(t.Why), text.Line(t.Dir), t.Seat)

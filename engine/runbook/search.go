@@ -31,9 +31,11 @@ type Needed struct {
 
 // Runbook is what came of a search.
 type Runbook struct {
-	Source Source   `json:"source"`
-	Steps  []Needed `json:"steps"`
-	Paced  bool     `json:"paced"` // it wins only with the player's own pauses
+	Source Source `json:"source"`
+	// Machines are what it was run again on: a driver's kind, "sim" for simulated ones.
+	Machines string   `json:"machines"`
+	Steps    []Needed `json:"steps"`
+	Paced    bool     `json:"paced"` // it wins only with the player's own pauses
 	// Minimal says that each step was left out alone and that what was left lost.
 	Minimal bool   `json:"minimal"`
 	Dropped []Step `json:"dropped"` // what the repair does without

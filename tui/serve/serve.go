@@ -56,10 +56,10 @@ type Config struct {
 
 // Bounds of a client.
 const (
-	idle      = 12 * time.Hour // without a key and without a frame
-	handshake = 15 * time.Second
-	maxSide   = 400    // cells
-	maxArea   = 48_000 // cells: each takes about sixty bytes of memory
+	idle      = 12 * time.Hour  // without a key and without a frame
+	handshake = 2 * time.Minute // a person compares the host key meanwhile
+	maxSide   = 400             // cells
+	maxArea   = 48_000          // cells: each takes about sixty bytes of memory
 	goodbye   = 2 * time.Second
 	perClient = 4 // connections for each who may watch: some are being let in or refused
 	maxKeys   = 1 << 20
