@@ -77,9 +77,9 @@ func TestShapes(t *testing.T) {
 		{"branch", "base left done", "base left done", false}, // complete, but for the required branch
 		{"bonus", "base bonus", "base bonus", false},
 		{"above", "done right bonus left", "", false}, // nothing counts without what it rests on
-		// What is optional counts until the seat is durable: that is final.
+		// What is optional counts beside the ladder, as long as the race goes on.
 		{"all", "base bonus\n---\n# pause 1.5s\ncd /root && touch right done left", "base left done right bonus", true},
-		{"at-once", "bonus right done left base", "base left done right", true},
+		{"at-once", "bonus right done left base", "base left done right bonus", true},
 		{"side", "base right", "base right", false},
 		{"late", "base\n---\n# pause 0.3s\ntouch /root/right\n---\n# pause 0.3s\ntouch /root/left /root/done", "base left done right", true},
 	}

@@ -2,7 +2,6 @@ package qemu
 
 import (
 	"fmt"
-	"golang.org/x/term"
 	"io"
 	"os"
 	"slices"
@@ -157,9 +156,4 @@ func pollable(f *os.File) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), f.Name()), nil
-}
-
-func makeRaw(f *os.File) error {
-	_, err := term.MakeRaw(int(f.Fd()))
-	return err
 }
