@@ -103,7 +103,27 @@ func (x *terminal) child(dir string, env ...string) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.line("clear; " + strings.Join(append(env, childEnv+"="+dir), " ") + " " + self + "; echo status=$?")
+	env = append(env, childEnv+"="+dir, `GORACE="exitcode=0 log_path=`+filepath.Join(x.dir, "race")+`"`)
+	x.t.Cleanup(x.races)
+	x.line("clear; " + strings.Join(env, " ") + " " + self + "; echo status=$?")
+}
+
+// races fails for what the race detector found in the child, but for one thing that
+// the library does: a change of size that comes as the program is brought back to the
+// foreground reads the output that is just being set to what it is.
+func (x *terminal) races() {
+	logs, _ := filepath.Glob(filepath.Join(x.dir, "race.*"))
+	for _, name := range logs {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			x.t.Error(err)
+		}
+		for _, report := range strings.Split(string(data), "==================\n") {
+			if strings.Contains(report, "DATA RACE") && !(strings.Contains(report, ".(*Program).checkResize()") && strings.Contains(report, ".(*Program).initInput()")) {
+				x.t.Error(report)
+			}
+		}
+	}
 }
 
 func TestProgramInATerminal(t *testing.T) {
