@@ -60,35 +60,23 @@ func testArena(ctx context.Context, a *app, name string, o runOptions, only []st
 	if err != nil {
 		return err
 	}
-	dir, err := outputDir(o, pkg.Manifest.Arena.ID+"-test")
-	if err != nil {
-		return err
-	}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return brokenError(fmt.Errorf("%s is not empty; choose another folder", dir))
-	}
-	runtime, disks, err := prepareRuntime()
-	if err != nil {
-		return err
-	}
-	drv, err := machines(ctx, a, o, pkg.Guest().Packages)
+	cfg, err := trialOf(ctx, a, pkg, o, "test")
 	if err != nil {
 		return err
 	}
 	progress := newProgress(a)
 	tell := newHeatTeller(ctx, a, progress)
-	report, err := trial.Run(ctx, trial.Config{Package: pkg, Driver: drv, Dir: dir, Runtime: runtime, Disks: disks, Version: version,
-		Seats: seatsHere(pkg, drv), Only: only, Cheats: cheats, Cold: o.cold,
-		Begun: func(h trial.Heat) {
-			tell.end()
-			with := ""
-			if h.Reference {
-				with = ", with the reference checks"
-			}
-			fmt.Fprintf(a.err, "heat %s: %s%s\n", filepath.Base(h.Dir), strings.Join(h.Players, ", "), with)
-			tell.begin(h.Dir)
-		},
-		Progress: progress.ofHeat()})
+	cfg.Only, cfg.Cheats, cfg.Progress = only, cheats, progress.ofHeat()
+	cfg.Begun = func(h trial.Heat) {
+		tell.end()
+		with := ""
+		if h.Reference {
+			with = ", with the reference checks"
+		}
+		fmt.Fprintf(a.err, "heat %s: %s%s\n", filepath.Base(h.Dir), strings.Join(h.Players, ", "), with)
+		tell.begin(h.Dir)
+	}
+	report, err := trial.Run(ctx, cfg)
 	tell.end()
 	if errors.Is(err, trial.ErrNobody) {
 		return usageError("%w", err)
@@ -147,6 +135,27 @@ func (t *heatTeller) end() {
 	}
 	t.told.Wait()
 	t.progress.done()
+}
+
+// trialOf is a trial of the package on this host's machines, in a folder that is new
+// or empty.
+func trialOf(ctx context.Context, a *app, pkg *arena.Package, o runOptions, what string) (trial.Config, error) {
+	dir, err := outputDir(o, pkg.Manifest.Arena.ID+"-"+what)
+	if err != nil {
+		return trial.Config{}, err
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return trial.Config{}, brokenError(fmt.Errorf("%s is not empty; choose another folder", dir))
+	}
+	runtime, disks, err := prepareRuntime()
+	if err != nil {
+		return trial.Config{}, err
+	}
+	drv, err := machines(ctx, a, o, pkg.Guest().Packages)
+	if err != nil {
+		return trial.Config{}, err
+	}
+	return trial.Config{Package: pkg, Driver: drv, Dir: dir, Runtime: runtime, Disks: disks, Version: version, Seats: seatsHere(pkg, drv), Cold: o.cold}, nil
 }
 
 // seatsHere is how many seats this host has the memory for at once.

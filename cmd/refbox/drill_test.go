@@ -52,19 +52,8 @@ func ownArena(dir string) error {
 func TestDrillScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/drill",
-		Setup: func(e *testscript.Env) error {
-			for _, name := range []string{"HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"} {
-				e.Setenv(name, e.WorkDir+"/"+name)
-			}
-			run, err := os.MkdirTemp("", "rb")
-			if err != nil {
-				return err
-			}
-			e.Defer(func() { os.RemoveAll(run) })
-			e.Setenv("XDG_RUNTIME_DIR", run)
-			return nil
-		},
+		Dir:   "testdata/drill",
+		Setup: ofItsOwn,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "package": func(ts *testscript.TestScript, neg bool, args []string) {
 			if neg || len(args) != 1 {
 				ts.Fatalf("usage: package DIR")

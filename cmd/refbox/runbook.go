@@ -12,7 +12,6 @@ import (
 
 	"refbox/engine/arena"
 	"refbox/engine/arena/trial"
-	"refbox/engine/heat"
 	"refbox/engine/runbook"
 )
 
@@ -82,23 +81,12 @@ func distil(ctx context.Context, a *app, path, seat string, o runOptions, again 
 	if m := rec.Match(); m != nil && m.ManifestSHA256 != pkg.SHA256 {
 		fmt.Fprintf(a.err, "the arena is not as it was in %s: its manifest has changed; the runbook is for the arena as it is here\n", src.Recording)
 	}
-	dir, err := outputDir(o, src.Arena+"-runbook")
+	cfg, err := trialOf(ctx, a, pkg, o, "runbook")
 	if err != nil {
 		return err
 	}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return brokenError(fmt.Errorf("%s is not empty; choose another folder", dir))
-	}
-	runtime, disks, err := prepareRuntime()
-	if err != nil {
-		return err
-	}
-	drv, err := machines(ctx, a, o, pkg.Guest().Packages)
-	if err != nil {
-		return err
-	}
-	width := seatsHere(pkg, drv)
-	if drv.Kind() != "sim" {
+	dir, width := cfg.Dir, cfg.Seats
+	if cfg.Driver.Kind() != "sim" {
 		width = min(width, len(pkg.Manifest.Territories)) // what its timeouts are made for
 	}
 	progress := newProgress(a)
@@ -113,10 +101,9 @@ func distil(ctx context.Context, a *app, path, seat string, o runOptions, again 
 			cast = cast.Adding(file, script)
 			players = append(players, arena.Trial{Name: name, Script: file, Result: arena.Durable})
 		}
-		got, _, err := trial.Race(ctx, trial.Config{Package: cast, Driver: drv, Dir: filepath.Join(dir, "heats", fmt.Sprint(heats)), Runtime: runtime, Disks: disks,
-			Version: version, Cold: o.cold, Progress: func(p heat.Progress) {
-				progress.report(strings.TrimPrefix(p.Territory+": "+p.Step, ": "), p.Done)
-			}}, players)
+		one := cfg
+		one.Package, one.Dir, one.Progress = cast, filepath.Join(dir, "heats", fmt.Sprint(heats)), progress.ofHeat()
+		got, _, err := trial.Race(ctx, one, players)
 		progress.done()
 		var out []runbook.Try
 		for _, p := range got {
@@ -129,7 +116,7 @@ func distil(ctx context.Context, a *app, path, seat string, o runOptions, again 
 		fmt.Fprintf(a.err, "try %s\n", stage)
 	})
 	progress.done()
-	rb.Machines = drv.Kind()
+	rb.Machines = cfg.Driver.Kind()
 	if len(rb.Steps) == 0 {
 		return err
 	}

@@ -15,24 +15,27 @@ func TestMain(m *testing.M) {
 // TestScripts runs the program as a user does. Each script says what it holds.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
-		Setup: func(e *testscript.Env) error {
-			// Nothing of the user's own folders is read or written.
-			for _, name := range []string{"HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"} {
-				e.Setenv(name, e.WorkDir+"/"+name)
-			}
-			// A socket's path is short; the work folder's is not.
-			run, err := os.MkdirTemp("", "rb")
-			if err != nil {
-				return err
-			}
-			e.Defer(func() { os.RemoveAll(run) })
-			e.Setenv("XDG_RUNTIME_DIR", run)
-			e.Setenv("TERM", "xterm-256color")
-			return nil
-		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Dir:   "testdata/script",
+		Setup: ofItsOwn,
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
 	})
+}
+
+// ofItsOwn gives a script folders of its own.
+func ofItsOwn(e *testscript.Env) error {
+	// Nothing of the user's own folders is read or written.
+	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"} {
+		e.Setenv(name, e.WorkDir+"/"+name)
+	}
+	// A socket's path is short; the work folder's is not.
+	run, err := os.MkdirTemp("", "rb")
+	if err != nil {
+		return err
+	}
+	e.Defer(func() { os.RemoveAll(run) })
+	e.Setenv("XDG_RUNTIME_DIR", run)
+	e.Setenv("TERM", "xterm-256color")
+	return nil
 }
 
 // exits runs refbox and checks its exit code: exits 3 run primary-failover.
