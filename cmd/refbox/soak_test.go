@@ -36,6 +36,7 @@ var chaoses = []chaos{
 	{name: "few descriptors", do: (*round).fewDescriptors},
 	{name: "readers", do: (*round).readers},
 	{name: "two on one folder", do: (*round).twoOnOneFolder},
+	{name: "jumping clock", do: (*round).jumpingClock},
 }
 
 var realChaoses = append([]chaos{{name: "kill a machine", do: (*round).killMachine}}, chaoses...)
