@@ -56,7 +56,7 @@ func (m tests) Run() int {
 
 // box is a user's refbox: the binary, and folders of its own.
 type box struct {
-	t       *testing.T
+	t       testing.TB
 	program string
 	root    string       // everything but the runtime folder
 	runtime string       // short, for its sockets
@@ -65,7 +65,7 @@ type box struct {
 	env     map[string]string
 }
 
-func newBox(t *testing.T) *box {
+func newBox(t testing.TB) *box {
 	t.Helper()
 	built.Store(true)
 	program, err := binary()
@@ -100,7 +100,7 @@ func newBox(t *testing.T) *box {
 
 // realBox is a box for real machines, whose images and prepared states are the
 // user's, and whose heats have a folder of their own. Other tests that run real machines wait until the test has ended.
-func realBox(t *testing.T) *box {
+func realBox(t testing.TB) *box {
 	t.Helper()
 	cache := vmtest.Host(t, qemu.Needs())
 	b := newBox(t)

@@ -24,7 +24,7 @@ import (
 
 // spectator is a client that reads what comes and answers no query of a terminal's.
 type spectator struct {
-	t     *testing.T
+	t     testing.TB
 	conn  *ssh.Client
 	sess  *ssh.Session
 	keys  func(string)
@@ -45,7 +45,7 @@ func (b *box) served(args ...string) (p *process, addr, key string) {
 	return p, "127.0.0.1:" + m[1], m[2]
 }
 
-func dialServed(t *testing.T, addr, fingerprint, user string, key ssh.Signer) (*ssh.Client, error) {
+func dialServed(t testing.TB, addr, fingerprint, user string, key ssh.Signer) (*ssh.Client, error) {
 	t.Helper()
 	auth := []ssh.AuthMethod{ssh.KeyboardInteractive(func(_, _ string, q []string, _ []bool) ([]string, error) { return make([]string, len(q)), nil })}
 	if key != nil {
@@ -61,7 +61,7 @@ func dialServed(t *testing.T, addr, fingerprint, user string, key ssh.Signer) (*
 }
 
 // spectate opens the screen of w × h.
-func spectate(t *testing.T, addr, fingerprint, user string, key ssh.Signer, w, h int) *spectator {
+func spectate(t testing.TB, addr, fingerprint, user string, key ssh.Signer, w, h int) *spectator {
 	t.Helper()
 	conn, err := dialServed(t, addr, fingerprint, user, key)
 	if err != nil {

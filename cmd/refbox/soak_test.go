@@ -59,7 +59,7 @@ func TestSoak(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole heats: skipped under -short")
 	}
-	soak(t, times(t, "REFBOX_SOAK", 20), 4, func(t *testing.T) *box { return newBox(t) }, chaoses)
+	soak(t, times(t, "REFBOX_SOAK", 20), 4, newBox, chaoses)
 }
 
 // TestRealSoak is the same on real machines, one round after the other: as many as
@@ -72,7 +72,7 @@ func TestRealSoak(t *testing.T) {
 	soak(t, n, 1, realBox, realChaoses)
 }
 
-func soak(t *testing.T, rounds, atOnce int, box func(*testing.T) *box, kinds []chaos) {
+func soak(t *testing.T, rounds, atOnce int, box func(testing.TB) *box, kinds []chaos) {
 	base := rand.Uint64() >> 16
 	if v := os.Getenv("REFBOX_SEED"); v != "" {
 		var err error

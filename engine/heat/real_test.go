@@ -3,13 +3,13 @@ package heat
 import (
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"refbox/assets"
 	"refbox/engine/event"
+	"refbox/engine/heat/heattest"
 	"refbox/engine/recording"
 	"refbox/vm/qemu/qemutest"
 )
@@ -84,51 +84,8 @@ func TestRealRebootBlocked(t *testing.T) {
 	}
 }
 
-// verdicts are how long it took, in ms, from the end of an observed action to the
-// first verdict of a check that began after it, in order. Actions that ended while
-// a milestone was being attacked, restarted or rebooted, or just before, are left
-// out: no other check runs beside those.
-func verdicts(t testing.TB, r *recording.Recording) (took []uint64) {
-	t.Helper()
-	since := map[string]uint64{} // by seat: the end of the action that waits for a verdict
-	busy := map[string]bool{}
-	began := map[string]uint64{}
-	err := r.Events(0, r.Len(), func(_ int, e event.Event) bool {
-		verdict := func(territory, milestone string) {
-			// What ends an action is told a moment before its line is written.
-			if at, ok := since[territory]; ok && began[territory+milestone]+5 >= at {
-				took = append(took, e.ElapsedMS-at)
-				delete(since, territory)
-			}
-			busy[territory] = false
-		}
-		switch b := e.Body.(type) {
-		case event.MilestoneEvaluationStarted:
-			began[b.Territory+b.Milestone] = e.ElapsedMS
-			busy[b.Territory] = b.Milestone != "failed-primary-preserved" && b.Milestone != "reads-restored" && b.Milestone != "writes-restored"
-			if busy[b.Territory] {
-				delete(since, b.Territory)
-			}
-		case event.AgentActionFinished:
-			if _, ok := since[b.Territory]; !ok && !busy[b.Territory] {
-				since[b.Territory] = e.ElapsedMS
-			}
-		case event.MilestonePassed:
-			verdict(b.Territory, b.Milestone)
-		case event.MilestoneFailed:
-			verdict(b.Territory, b.Milestone)
-		}
-		return true
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(took)
-	return took
-}
-
 func logVerdicts(t testing.TB, r *recording.Recording) {
-	if v := verdicts(t, r); len(v) > 0 {
+	if v := heattest.Verdicts(t, r); len(v) > 0 {
 		t.Logf("verdicts after %d observed actions: p50 %d ms, p95 %d ms, most %d ms", len(v), v[len(v)/2], v[len(v)*95/100], v[len(v)-1])
 	}
 }
@@ -151,7 +108,7 @@ func BenchmarkRealVerdicts(b *testing.B) {
 		if f.Outcome.Winner != "failover-one" {
 			b.Fatalf("%+v", f.Outcome)
 		}
-		v := verdicts(b, f.rec)
+		v := heattest.Verdicts(b, f.rec)
 		b.ReportMetric(float64(v[0]), "min-ms")
 		b.ReportMetric(float64(v[len(v)/2]), "p50-ms")
 		b.ReportMetric(float64(v[len(v)*95/100]), "p95-ms")

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -258,8 +259,46 @@ func TestConfinement(t *testing.T) {
 			t.Errorf("the process's status lacks %q", w)
 		}
 	}
-	if st, err := os.Stat(c.Machine("host").(*machine).overlay()); err != nil || st.Mode() != 0o600 {
+	overlay := c.Machine("host").(*machine).overlay()
+	if st, err := os.Stat(overlay); err != nil || st.Mode() != 0o600 {
 		t.Errorf("overlay %v, %v: others could read it", st.Mode(), err)
+	}
+	if os.Geteuid() == 0 { // another seat's QEMU, had its guest taken it over
+		as := func(name string) error {
+			cat := exec.Command("head", "-c1", name)
+			cat.SysProcAttr = &syscall.SysProcAttr{Credential: credential()}
+			return cat.Run()
+		}
+		if err := as("/proc/self/status"); err != nil {
+			t.Fatal("positive control: ", err)
+		}
+		if err := as(overlay); err == nil {
+			t.Error("as QEMU's user another seat's disk can be read")
+		}
+	}
+}
+
+// What speaks for the referee in a guest holds the only way to it: a seat that is
+// root there opens no second one, as long as the helper lives.
+func TestOneReferee(t *testing.T) {
+	d := realDriver(t)
+	c, err := startOne(t, d, oneMachine(t, d), "channel", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const try = `import errno, glob, os, sys
+ports = glob.glob("/dev/vport*")
+if not ports: sys.exit("there is no port")
+os.close(os.open("/dev/null", os.O_RDWR))
+for p in ports:
+    try: os.open(p, os.O_RDWR); print(p, "opened")
+    except OSError as e: print(errno.errorcode[e.errno])`
+	r, err := c.Machine("host").Guest().Run(ctx, []string{"python3", "-c", try}, nil)
+	if err != nil || r.Exit != 0 || string(r.Stdout) != "EBUSY\n" {
+		t.Errorf("a second opening of the referee's port: exit %d, %q %q, %v; want EBUSY", r.Exit, r.Stdout, r.Stderr, err)
 	}
 }
 
