@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"refbox/engine/internal/shared"
+	"refbox/engine/internal/tomlplace"
 )
 
 // edit replaces exactly one occurrence of each old text.
@@ -232,7 +233,7 @@ n = +1_000
 `
 
 func TestLocate(t *testing.T) {
-	lines := locate([]byte(oddTOML))
+	lines := linesOf([]byte(oddTOML), tomlplace.Find([]byte(oddTOML), maxNesting).Keys)
 	want := map[string]int{
 		"a": 2, "b c": 3, "b c/d": 3, "e": 7, "e/#0": 7, "e/#1": 9, "e/#1/f": 9, "e/#1/g]": 9, "e/#1/g]/#1": 9, "e/#2": 9,
 		"h": 11, "h/i": 11, "h/i/j": 12, "h/i/j/k": 12, "h/list": 13, "h/list/#0": 13, "h/list/#0/l": 14,
@@ -255,15 +256,15 @@ func everyPath(v any, path string, visit func(string)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for k, x := range v {
-			everyPath(x, path+tomlKey(k), visit)
+			everyPath(x, path+tomlplace.Key(k), visit)
 		}
 	case []map[string]any:
 		for i, x := range v {
-			everyPath(x, path+tomlIndex(i), visit)
+			everyPath(x, path+tomlplace.Index(i), visit)
 		}
 	case []any:
 		for i, x := range v {
-			everyPath(x, path+tomlIndex(i), visit)
+			everyPath(x, path+tomlplace.Index(i), visit)
 		}
 	}
 }
@@ -273,10 +274,14 @@ func FuzzLocate(f *testing.F) {
 	f.Add(bundledTOML(f))
 	f.Add("a={b=[{c=1}]}\r\n[[x.y]]\r\nz='''\n'''''")
 	f.Fuzz(func(t *testing.T, s string) {
-		if len(s) > 64<<10 || nesting([]byte(s)) > maxNesting {
+		if len(s) > 64<<10 {
 			t.Skip()
 		}
-		lines := locate([]byte(s)) // never hangs or panics, whatever it is
+		places := tomlplace.Find([]byte(s), maxNesting) // never hangs or panics, whatever it is
+		if places.TooDeep >= 0 {
+			return
+		}
+		lines := linesOf([]byte(s), places.Keys)
 		var raw map[string]any
 		if _, err := toml.Decode(s, &raw); err != nil {
 			return

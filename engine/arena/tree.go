@@ -2,15 +2,20 @@ package arena
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"refbox/engine/internal/tomlplace"
 )
 
 // Bounds of a manifest file: far above any real one, low enough that a hostile
@@ -160,8 +165,9 @@ func (p *jsonParser) value(depth int) (*value, error) {
 }
 
 func parseTOML(data []byte) (*value, error) {
-	if nesting(data) > maxNesting {
-		return nil, &syntaxError{text: "nested too deeply"}
+	places := tomlplace.Find(data, maxNesting)
+	if places.TooDeep >= 0 {
+		return nil, &syntaxError{place{line: lineOf(data, places.TooDeep)}, "nested too deeply"}
 	}
 	var raw map[string]any
 	if _, err := toml.Decode(string(data), &raw); err != nil {
@@ -171,23 +177,19 @@ func parseTOML(data []byte) (*value, error) {
 		}
 		return nil, &syntaxError{text: err.Error()}
 	}
-	return tomlValue(raw, "", locate(data)), nil
+	return tomlValue(raw, "", linesOf(data, places.Keys)), nil
 }
 
-// nesting is an upper bound of how deep brackets nest; it takes those in
-// strings for real.
-func nesting(data []byte) int {
-	depth, most := 0, 0
-	for _, c := range data {
-		switch c {
-		case '[', '{':
-			depth++
-			most = max(most, depth)
-		case ']', '}':
-			depth = max(0, depth-1)
-		}
+func lineOf(data []byte, at int) int { return 1 + bytes.Count(data[:at], []byte("\n")) }
+
+// linesOf are the lines of what stands at offsets.
+func linesOf(data []byte, at map[string]int) map[string]int {
+	lines, line, from := make(map[string]int, len(at)), 1, 0
+	for _, path := range slices.SortedFunc(maps.Keys(at), func(a, b string) int { return cmp.Compare(at[a], at[b]) }) {
+		line += bytes.Count(data[from:at[path]], []byte("\n"))
+		lines[path], from = line, at[path]
 	}
-	return most
+	return lines
 }
 
 func tomlValue(raw any, path string, lines map[string]int) *value {
@@ -195,16 +197,16 @@ func tomlValue(raw any, path string, lines map[string]int) *value {
 	list := func(n int, item func(int) any) {
 		out := make([]*value, n)
 		for i := range out {
-			out[i] = tomlValue(item(i), path+tomlIndex(i), lines)
+			out[i] = tomlValue(item(i), path+tomlplace.Index(i), lines)
 		}
 		v.data = out
 	}
 	switch raw := raw.(type) {
 	case map[string]any:
 		o := &object{fields: make(map[string]*value, len(raw))}
-		for _, k := range sortedKeys(raw) {
+		for _, k := range slices.Sorted(maps.Keys(raw)) {
 			o.keys = append(o.keys, k)
-			o.fields[k] = tomlValue(raw[k], path+tomlKey(k), lines)
+			o.fields[k] = tomlValue(raw[k], path+tomlplace.Key(k), lines)
 		}
 		v.data = o
 	case []map[string]any:

@@ -4,28 +4,29 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"refbox/engine/internal/tomlplace"
 )
 
 // toml knows three ways in which a table is written: under a header, in braces, and
 // as dotted keys of another table.
 func (g *graft) toml(table *Value, path []Step, key string) [][]Splice {
-	l := newLocator(g.data)
-	l.document()
+	l := tomlplace.Find(g.data, MaxDepth)
 	enc, names := "", []string{}
 	for _, s := range path {
 		if s.Key == "" {
-			enc += tomlIndex(s.Index)
+			enc += tomlplace.Index(s.Index)
 			continue
 		}
-		enc += tomlKey(s.Key)
+		enc += tomlplace.Key(s.Key)
 		names = append(names, tomlBare(s.Key))
 	}
-	at, known := l.places[enc]
+	at, known := l.Keys[enc]
 	if !known {
 		return nil
 	}
 	if f := table.Field(key); f != nil {
-		from := l.places[enc+tomlKey(key)]
+		from := l.Keys[enc+tomlplace.Key(key)]
 		switch {
 		case g.data[from] == '[': // [[a.b]]
 			return g.tomlSection(l, enc, names, key)
@@ -80,24 +81,24 @@ func (g *graft) tomlValue(at int) int {
 
 // tomlSection adds [[path.key]] behind what belongs to the table, or to the nearest
 // one above it that has a header.
-func (g *graft) tomlSection(l *locator, enc string, names []string, key string) [][]Splice {
+func (g *graft) tomlSection(l tomlplace.Places, enc string, names []string, key string) [][]Splice {
 	name := strings.Join(append(slices.Clone(names), tomlBare(key)), ".")
 	var out [][]Splice
 	for up := enc; up != ""; up = up[:strings.LastIndexAny(up, "\x00\x01")] {
-		from := slices.IndexFunc(l.headers, func(h header) bool { return h.path == up })
+		from := slices.IndexFunc(l.Headers, func(h tomlplace.Header) bool { return h.Path == up })
 		if from < 0 {
 			continue
 		}
 		to := from + 1
-		for to < len(l.headers) && strings.HasPrefix(l.headers[to].path, up) && (len(l.headers[to].path) == len(up) || l.headers[to].path[len(up)] < 2) {
+		for to < len(l.Headers) && strings.HasPrefix(l.Headers[to].Path, up) && (len(l.Headers[to].Path) == len(up) || l.Headers[to].Path[len(up)] < 2) {
 			to++
 		}
 		end := len(g.data)
-		if to < len(l.headers) {
-			end = l.headers[to].from
+		if to < len(l.Headers) {
+			end = l.Headers[to].From
 		}
-		at := g.tomlEnd(l.headers[to-1].to, end)
-		indent := g.tomlIndent(l.headers[from:to], enc, key)
+		at := g.tomlEnd(l.Headers[to-1].To, end)
+		indent := g.tomlIndent(l.Headers[from:to], enc, key)
 		var b strings.Builder
 		b.WriteString(g.nl + g.nl + indent + "[[" + name + "]]")
 		for _, p := range g.item {
@@ -113,42 +114,42 @@ func (g *graft) tomlSection(l *locator, enc string, names []string, key string) 
 
 // tomlIndent is how a new section of the table is indented: as its like, else as the
 // table's first section, else as the table.
-func (g *graft) tomlIndent(headers []header, enc, key string) string {
-	best, indent := 0, g.indentOf(headers[0].from)
+func (g *graft) tomlIndent(headers []tomlplace.Header, enc, key string) string {
+	best, indent := 0, g.indentOf(headers[0].From)
 	for _, h := range headers {
 		rank := 0
 		switch {
-		case strings.HasPrefix(h.path, enc+tomlKey(key)):
+		case strings.HasPrefix(h.Path, enc+tomlplace.Key(key)):
 			rank = 3
-		case strings.HasPrefix(h.path, enc+"\x00"):
+		case strings.HasPrefix(h.Path, enc+"\x00"):
 			rank = 2
-		case h.path == enc:
+		case h.Path == enc:
 			rank = 1
 		}
 		if rank > best {
-			best, indent = rank, g.indentOf(h.from)
+			best, indent = rank, g.indentOf(h.From)
 		}
 	}
 	return indent
 }
 
 // tomlLine adds key = value behind the table's own keys.
-func (g *graft) tomlLine(l *locator, enc, key string) [][]Splice {
-	i := slices.IndexFunc(l.headers, func(h header) bool { return h.path == enc })
+func (g *graft) tomlLine(l tomlplace.Places, enc, key string) [][]Splice {
+	i := slices.IndexFunc(l.Headers, func(h tomlplace.Header) bool { return h.Path == enc })
 	if i < 0 {
 		return nil
 	}
 	end := len(g.data)
-	if i+1 < len(l.headers) {
-		end = l.headers[i+1].from
+	if i+1 < len(l.Headers) {
+		end = l.Headers[i+1].From
 	}
-	at := g.tomlEnd(l.headers[i].to, end)
-	return [][]Splice{{{at, at, g.nl + g.indentOf(g.lastKey(l, enc, l.headers[i].from)) + key + " = " + g.scalar(g.value)}}}
+	at := g.tomlEnd(l.Headers[i].To, end)
+	return [][]Splice{{{at, at, g.nl + g.indentOf(g.lastKey(l, enc, l.Headers[i].From)) + key + " = " + g.scalar(g.value)}}}
 }
 
 // lastKey is where the last key of a table stands, or else what is given.
-func (g *graft) lastKey(l *locator, enc string, at int) int {
-	for path, off := range l.places {
+func (g *graft) lastKey(l tomlplace.Places, enc string, at int) int {
+	for path, off := range l.Keys {
 		if rest, ok := strings.CutPrefix(path, enc+"\x00"); ok && !strings.ContainsAny(rest, "\x00\x01") && off > at && g.data[off] != '[' {
 			at = off
 		}
@@ -157,7 +158,7 @@ func (g *graft) lastKey(l *locator, enc string, at int) int {
 }
 
 // tomlDotted adds a.b.key = value below a.b.other = …
-func (g *graft) tomlDotted(l *locator, table *Value, enc, key string) [][]Splice {
+func (g *graft) tomlDotted(l tomlplace.Places, table *Value, enc, key string) [][]Splice {
 	if len(table.Fields) == 0 {
 		return nil
 	}
