@@ -1,7 +1,6 @@
 package recording
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"refbox/engine/bounded"
 )
 
 // source is where a recording's files are: a folder on disk, or a tree that the
@@ -24,12 +25,7 @@ type source struct {
 	dir  string   // of the root, as it was opened
 }
 
-// blob is an open file.
-type blob interface {
-	io.ReaderAt
-	io.Closer
-	Stat() (fs.FileInfo, error)
-}
+type blob = bounded.ReaderAt
 
 func openDir(dir string) (*source, error) {
 	root, err := os.OpenRoot(dir)
@@ -47,38 +43,11 @@ func (s *source) close() error {
 }
 
 func (s *source) open(name string) (blob, error) {
-	info, err := s.stat(name)
-	if err != nil {
+	if _, err := s.stat(name); err != nil {
 		return nil, err
 	}
-	f, err := s.fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	if b, ok := f.(blob); ok {
-		return b, nil
-	}
-	defer f.Close()
-	if info.Size() > maxInMemory {
-		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxInMemory>>20)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxInMemory))
-	if err != nil {
-		return nil, err
-	}
-	return memory{bytes.NewReader(data), info}, nil
+	return bounded.Open(s.fsys, name, 1<<30)
 }
-
-const maxInMemory = 1 << 30
-
-// memory is a file whose tree cannot read at an offset.
-type memory struct {
-	*bytes.Reader
-	info fs.FileInfo
-}
-
-func (m memory) Stat() (fs.FileInfo, error) { return m.info, nil }
-func (m memory) Close() error               { return nil }
 
 func (s *source) stat(name string) (fs.FileInfo, error) {
 	if !fs.ValidPath(name) || !filepath.IsLocal(filepath.FromSlash(name)) {

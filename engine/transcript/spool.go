@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"refbox/engine/bounded"
 )
 
 // spool unpacks members of an archive so that they can be read at an offset:
@@ -125,7 +127,7 @@ func (s *spool) unpack(m int) (blob, error) {
 			}
 			s.damaged[m] = err
 		}
-		return memory{bytes.NewReader(small.Bytes()), sized(n)}, nil
+		return bounded.InMemory(small.Bytes(), sized(n)), nil
 	}
 	f, err := os.CreateTemp("", "refbox-member-*")
 	if err != nil {

@@ -14,14 +14,10 @@ import (
 	"strings"
 
 	"refbox/engine/archive"
+	"refbox/engine/bounded"
 )
 
-// blob is an open file.
-type blob interface {
-	io.ReaderAt
-	io.Closer
-	Stat() (fs.FileInfo, error)
-}
+type blob = bounded.ReaderAt
 
 // store is the folder that a transcript lies in. Names are slash-separated and
 // stay inside; nothing but plain files is opened.
@@ -120,39 +116,11 @@ func (s *store) stat(name string) (fs.FileInfo, error) {
 }
 
 func (s *store) open(name string) (blob, error) {
-	info, err := s.stat(name)
-	if err != nil {
+	if _, err := s.stat(name); err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a plain file")}
-	}
-	f, err := s.fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	if b, ok := f.(blob); ok {
-		return b, nil
-	}
-	defer f.Close()
-	if info.Size() > maxInMemory {
-		return nil, fmt.Errorf("%s: larger than %d MiB in a tree that cannot be read at an offset", name, maxInMemory>>20)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxInMemory))
-	if err != nil {
-		return nil, err
-	}
-	return memory{bytes.NewReader(data), info}, nil
+	return bounded.Open(s.fsys, name, maxInMemory)
 }
-
-// memory is a file in memory.
-type memory struct {
-	*bytes.Reader
-	info fs.FileInfo
-}
-
-func (m memory) Stat() (fs.FileInfo, error) { return m.info, nil }
-func (m memory) Close() error               { return nil }
 
 // read returns a file's bytes, at most limit of them.
 func (s *store) read(name string, limit int64) ([]byte, error) {
