@@ -9,7 +9,7 @@ cd /
 runuser -u postgres -- psql -h /run/records-db -U records -d records -c "\copy (SELECT * FROM records WHERE id !~ '-[0-9]+$') TO '/tmp/rows'"
 systemctl stop database.service
 mv /var/lib/postgresql/records /var/lib/postgresql/records.standby
-runuser -u postgres -- /usr/lib/postgresql/15/bin/initdb -D /var/lib/postgresql/records --encoding=UTF8 --locale=C --auth=trust --no-instructions >/dev/null
+runuser -u postgres -- /usr/lib/postgresql/15/bin/initdb -D /var/lib/postgresql/records --encoding=UTF8 --locale=C --auth=trust --wal-segsize=1 --no-instructions >/dev/null
 cp -p /var/lib/postgresql/records.standby/postgresql.conf /var/lib/postgresql/records.standby/pg_hba.conf /var/lib/postgresql/records/
 systemctl start database.service
 runuser -u postgres -- psql -h /run/records-db -c 'CREATE ROLE records LOGIN' -c 'CREATE DATABASE records OWNER records'
