@@ -9,6 +9,9 @@ import (
 //go:embed all:arenas
 var arenas embed.FS
 
+//go:embed library
+var library embed.FS
+
 //go:embed register/example.toml
 var register []byte
 
@@ -28,6 +31,15 @@ func Theme(name string) []byte {
 		return nil
 	}
 	return data
+}
+
+// Library holds the guest library: files that several arenas lay on their machines.
+func Library() fs.FS {
+	sub, err := fs.Sub(library, "library")
+	if err != nil { // "library" is a valid name: it cannot fail
+		return library
+	}
+	return sub
 }
 
 // LedgerModel is the example of a failure model, JSON, and LedgerPolicy what counts as

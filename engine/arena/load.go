@@ -165,6 +165,7 @@ func (r *resolver) note(territory, format string, args ...any) {
 func (r *resolver) guest() {
 	p := r.p
 	missing := ""
+	var trees []string
 	for _, t := range p.Manifest.Territories {
 		machines, err := p.Manifest.machines(t)
 		if err != nil {
@@ -175,9 +176,17 @@ func (r *resolver) guest() {
 			if missing == "" && !isDir(r.own, path.Clean(mc.Guest)) {
 				missing = mc.Guest
 			}
+			if tree := path.Clean(mc.Guest); !slices.Contains(trees, tree) {
+				trees = append(trees, tree)
+			}
 		}
 	}
 	if missing == "" {
+		p.trees = slices.DeleteFunc(slices.Clone(trees), func(tree string) bool { return strings.HasPrefix(tree+"/", "guest/") })
+		if isDir(r.own, "guest") {
+			p.trees = append([]string{"guest"}, p.trees...)
+		}
+		r.library(trees)
 		return
 	}
 	if p.bundle == nil {
@@ -190,7 +199,7 @@ func (r *resolver) guest() {
 			return
 		}
 	}
-	p.standIn, p.guest = p.bundle, p.bundle.guest
+	p.standIn, p.guest, p.trees = p.bundle, p.bundle.guest, p.bundle.trees
 	for _, t := range p.Manifest.Territories {
 		why := "the package has no guest of its own"
 		if t.NixosConfig != nil {

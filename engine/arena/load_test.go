@@ -2,8 +2,10 @@ package arena
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -378,6 +380,83 @@ func TestHashesKnowEveryPart(t *testing.T) {
 				t.Errorf("%s changed: hash of %s is %s, was %s", file, name, sum, base[name])
 			}
 		}
+	}
+}
+
+// TestLibrary: what the manifest names of the guest library lies on the machines and
+// in the guest's hash, as if it were the package's own; a file of the package's wins.
+func TestLibrary(t *testing.T) {
+	wire, err := fs.ReadFile(assets.Library(), "wire.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	laid := func(dir string) (string, error) {
+		t.Helper()
+		p, err := Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, err := p.Spec(p.Manifest.Territories[0].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := ""
+		err = fs.WalkDir(spec.Machines[0].Files, ".", func(name string, d fs.DirEntry, err error) error {
+			if path.Base(name) == "wire.py" {
+				data, err := fs.ReadFile(spec.Machines[0].Files, name)
+				found += name + ": " + string(data)
+				return err
+			}
+			return err
+		})
+		return found, err
+	}
+	dir := unpack(t)
+	base := hashes(t, dir)
+	if got, err := laid(dir); err != nil || got != "opt/failover/wire.py: "+string(wire) {
+		t.Errorf("the machine has %.60q, %v", got, err)
+	}
+
+	manifest(t, dir, `library = ["/opt/failover/wire.py"]`, "")
+	if got, err := laid(dir); err != nil || got != "" || hashes(t, dir)["guest"] == base["guest"] {
+		t.Errorf("not named, the machine has %.60q, %v; %v", got, err, hashes(t, dir))
+	}
+	own := filepath.Join(dir, "guest/opt/failover/wire.py")
+	write(t, own, string(wire), 0o644)
+	if hashes(t, dir)["guest"] != base["guest"] {
+		t.Error("the same bytes as a file of the package's are another guest")
+	}
+
+	manifest(t, dir, "[guest]\n", "[guest]\nlibrary = [\"/opt/failover/wire.py\"]\n")
+	if got, err := laid(dir); err != nil || got != "opt/failover/wire.py: "+string(wire) || hashes(t, dir)["guest"] != base["guest"] {
+		t.Errorf("in a copy of the whole, the machine has %.60q, %v", got, err)
+	}
+	write(t, own, "# changed", 0o644)
+	if got, err := laid(dir); err != nil || got != "opt/failover/wire.py: # changed" || hashes(t, dir)["guest"] == base["guest"] {
+		t.Errorf("changed, the machine has %.60q, %v", got, err)
+	}
+	if p, err := Load(dir); err != nil || !strings.Contains(fmt.Sprint(p.Notes), "guest/opt/failover/wire.py is laid in place") {
+		t.Errorf("nothing says so: %v, %v", p.Notes, err)
+	}
+
+	// A tree that does not lie under guest/ counts as one that does.
+	elsewhere := unpack(t)
+	for _, id := range []string{"one", "two", "three"} {
+		manifest(t, elsewhere, "id = \"failover-"+id+"\"\n", "id = \"failover-"+id+"\"\nmachines = [{name = \"host\", guest = \"trees/host\"}]\n")
+	}
+	if err := os.CopyFS(filepath.Join(elsewhere, "trees/host"), os.DirFS(filepath.Join(elsewhere, "guest"))); err != nil {
+		t.Fatal(err)
+	}
+	before := hashes(t, elsewhere)["guest"]
+	write(t, filepath.Join(elsewhere, "trees/host/opt/failover/wire.py"), "# changed", 0o644)
+	if got, err := laid(elsewhere); err != nil || got != "opt/failover/wire.py: # changed" || hashes(t, elsewhere)["guest"] == before {
+		t.Errorf("of a tree elsewhere, the machine has %.60q, %v", got, err)
+	}
+
+	manifest(t, dir, "/opt/failover/wire.py", "/opt/failover/store.py/wire.py")
+	var bad *Invalid
+	if _, err := Load(dir); !errors.As(err, &bad) || bad.Problems[0].Path != "guest.library[0]" || bad.Problems[0].Line == 0 {
+		t.Errorf("below a file: %v", err)
 	}
 }
 

@@ -258,6 +258,9 @@ type Guest struct {
 	// Packages are Debian packages that the machines have beside the image's own. None
 	// of their services starts at boot until Setup enables it.
 	Packages []string `json:"packages,omitempty" default:"[]"`
+	// Library are files of refbox's guest library, each by where it is laid on every
+	// machine: "/opt/arena/wire.py" is wire.py. Their bytes count as the guest tree's.
+	Library []string `json:"library,omitempty" default:"[]"`
 	// Runner is a file of the package that starts each machine's process in QEMU's
 	// place: vm.MachineSpec.Runner.
 	Runner string `json:"runner,omitempty" default:""`

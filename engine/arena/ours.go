@@ -209,6 +209,7 @@ func (c *checker) guest() {
 	c.failIf(len(g.Forwards) > 64, "guest.forwards", "must be at most 64")
 	c.failIf(g.Runner != "" && !local(g.Runner), "guest.runner", "%s must be a file inside the package", quote(g.Runner))
 	c.packages(g.Packages)
+	c.library(g.Library)
 	c.argv("guest.setup", g.Setup)
 	c.argv("guest.seat", g.Seat)
 	names := map[string]bool{}

@@ -37,6 +37,7 @@ type Package struct {
 	Notes []Note
 
 	guest     Guest
+	trees     []string          // what lies on machines: guest, and folders outside it that machines name
 	verifiers map[string]string // by milestone id: a path in FS
 	contract  string            // a path in FS; "" for none
 	standIn   *Package          // the bundled package, when it stands in for the guest
@@ -287,8 +288,8 @@ func humanDuration(d time.Duration) string {
 // place of the package does not matter. A part that is not there is left out.
 func (p *Package) Hashes() (map[string]string, error) {
 	out := map[string]string{"manifest": p.SHA256}
-	for _, part := range []string{"guest", "players", "CONTRACT.md"} {
-		sum, err := hashTree(p.FS, part)
+	for part, roots := range map[string][]string{"guest": p.trees, "players": {"players"}, "CONTRACT.md": {"CONTRACT.md"}} {
+		sum, err := hashTree(p.FS, roots...)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -326,21 +327,26 @@ func (p *Package) Hashes() (map[string]string, error) {
 	return out, nil
 }
 
-func hashTree(fsys fs.FS, root string) (string, error) {
+func hashTree(fsys fs.FS, roots ...string) (string, error) {
 	h := sha256.New()
-	err := fs.WalkDir(fsys, root, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := ReadFile(fsys, name)
+	for _, root := range roots {
+		err := fs.WalkDir(fsys, root, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			data, err := ReadFile(fsys, name)
+			if err != nil {
+				return err
+			}
+			sum := sha256.Sum256(data)
+			fmt.Fprintf(h, "%q %x\n", name, sum)
+			return nil
+		})
 		if err != nil {
-			return err
+			return "", err
 		}
-		sum := sha256.Sum256(data)
-		fmt.Fprintf(h, "%q %x\n", name, sum)
-		return nil
-	})
-	return hex.EncodeToString(h.Sum(nil)), err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // maxFileBytes bounds any one file of a package.

@@ -212,6 +212,11 @@ func TestRules(t *testing.T) {
 				m.Guest.Packages = append(m.Guest.Packages, fmt.Sprintf("package-%d", i))
 			}
 		}, []string{"guest.packages: must be at most 32"}},
+		{"library", func(m *Manifest) { m.Guest.Library = []string{"/opt/a/wire.py", "/opt/b/wire.py"} }, nil},
+		{"library files", func(m *Manifest) {
+			m.Guest.Library = []string{"/opt/a/wire.py", "/opt/a/wire.py", "/opt/a/wires.py", "wire.py", "/opt/../wire.py", ""}
+		}, []string{"guest.library[1]: names", `guest.library[2]: refbox's library has no file "wires.py" (it has sql.py, wire.py)`,
+			"guest.library[3]: ", "guest.library[4]: ", "guest.library[5]: ", "guest.library[5]: "}},
 		{"canary", func(m *Manifest) { m.Canary = &Canary{Path: "/x/{id}", IntervalMS: 500} }, nil},
 		{"canary path", func(m *Manifest) { m.Canary = &Canary{Path: "records/{id}", IntervalMS: 500} }, []string{"canary.path: "}},
 		{"canary ids", func(m *Manifest) { m.Canary = &Canary{Path: "/{id}/{id}", IntervalMS: 500} }, []string{"canary.path: "}},

@@ -148,6 +148,11 @@ func task(m *arena.Manifest) ([]byte, error) {
 	task := *m
 	task.Agents, task.Arena.Category, task.Players, task.Cheats = nil, nil, nil, nil
 	task.Exercises = nil
+	if m.Guest != nil && m.Guest.Library != nil { // its files are in the guest's hash
+		guest := *m.Guest
+		guest.Library = nil
+		task.Guest = &guest
+	}
 	task.Procedure, task.Clock, task.Store, task.Copy, task.Migration = nil, nil, nil, nil, nil
 	return task.JSON()
 }

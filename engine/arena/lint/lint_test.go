@@ -84,7 +84,7 @@ func TestEverythingAtOnce(t *testing.T) {
 	edit(t, toml, "tick_ms = 2000", "tick_ms = \"fast\"", "points = 30", "points = 0", "verify/host-reboot.star", "verify/none.star",
 		"memory_mib = 512", "memory_mib = 5", "port = 8080", "port = 8080\nfrobnicate = 1", "result = \"service-up\"", "result = \"nowhere\"",
 		"script = \"players/by-hand.sh\"", "script = \"players/gone.sh\"", "depends_on = [\"service-up\"]", "depends_on = [\"service-up\", \"service-up\"]",
-		"duration_seconds = 600", "duration_seconds = 0")
+		"duration_seconds = 600", "duration_seconds = 0", "[guest]", "[guest]\nlibrary = [\"/opt/arena/wire.py\", \"/opt/none.py\"]")
 	edit(t, filepath.Join(dir, "verify/service-up.star"), "def holds(seat):", "def holds(seat):\n    nothing_like_this()")
 	edit(t, filepath.Join(dir, "verify/service-restart.star"), "timeout = 10", "timeout = 100")
 	edit(t, filepath.Join(dir, "players/right.sh"), "# pause 1s", "# pause for ever")
@@ -106,6 +106,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		at("arena.toml", "duration_seconds", "rules.duration_seconds: must be more than 0"),
 		at("arena.toml", "points = 0", "build.milestones[1].points: must be more than 0"),
 		at("arena.toml", "memory_mib = 5", "classes[0].resources.memory_mib: must be 128 or more"),
+		at("arena.toml", "\"/opt/none.py\"", "guest.library[1]: refbox's library has no file \"none.py\" (it has sql.py, wire.py)"),
 		at("arena.toml", "\"nowhere\"", "players[1].result: \"nowhere\" is neither"),
 		at("arena.toml", "verify/none.star", "build.milestones[2].verifier: the package has no file"),
 		at("arena.toml", "players/gone.sh", "players[2].script: the package has no file"),

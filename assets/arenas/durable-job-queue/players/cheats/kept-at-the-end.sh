@@ -117,7 +117,7 @@ take_over(c)
 c.close()
 signal.signal(signal.SIGTERM, keep)
 threading.Thread(target=work, daemon=True).start()
-threading.Thread(target=wire.serve, args=("jobs", "0.0.0.0", 8080, handle), daemon=True).start()
+threading.Thread(target=wire.serve, args=("jobs", "0.0.0.0", 8080, handle, ("GET", "PUT", "POST", "DELETE")), daemon=True).start()
 while True:
     time.sleep(3600)
 EOF

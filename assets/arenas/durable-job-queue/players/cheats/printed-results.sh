@@ -67,7 +67,7 @@ def handle(method, path, request):
 os.makedirs(os.path.dirname(DB), exist_ok=True)
 c = db()
 c.close()
-wire.serve("jobs", "0.0.0.0", 8080, handle)
+wire.serve("jobs", "0.0.0.0", 8080, handle, ("GET", "PUT", "POST", "DELETE"))
 EOF
 mkdir -p /opt/jobs
 cat >/opt/jobs/worker.py <<'EOF'

@@ -72,7 +72,7 @@ os.makedirs(os.path.dirname(DB), exist_ok=True)
 c = db()
 take_over(c)
 c.close()
-wire.serve("jobs", "0.0.0.0", 8080, handle)
+wire.serve("jobs", "0.0.0.0", 8080, handle, ("GET", "PUT", "POST", "DELETE"))
 EOF
 mkdir -p /opt/jobs
 cat >/opt/jobs/worker.py <<'EOF'

@@ -17,7 +17,7 @@ def handle(method, path, request):
     if path == "/version":
         raise Answer(200, b"v2")
     try:
-        status, answer = wire.fetch(8081, method, path, body)
+        status, answer = wire.fetch(8081, method, path, body, timeout=60)
     except (OSError, ValueError, wire.Malformed):
         raise Answer(502)
     raise Answer(status, answer)

@@ -19,7 +19,7 @@ def forward(method, path, request):
     except (OSError, ValueError):
         raise wire.Answer(502, b"no upstream")
     try:
-        status, answer = wire.fetch(port, method, path, body)
+        status, answer = wire.fetch(port, method, path, body, timeout=60)
     except (OSError, ValueError, wire.Malformed):
         raise wire.Answer(502, b"upstream %d does not answer" % port)
     raise wire.Answer(status, answer)

@@ -1,4 +1,4 @@
-"""Just enough HTTP for these programs, on the C half of Python's sockets: the
+"""Just enough HTTP for small programs, on the C half of Python's sockets: the
 library's own server and client take an emulated processor a second to load, and
 most of the time of a request."""
 
@@ -8,9 +8,11 @@ import sys
 
 MAX_HEAD = 16 * 1024
 MAX_BODY = 64 * 1024
+METHODS = ("GET", "PUT", "DELETE")
 REASONS = {
-    200: "OK", 204: "No Content", 400: "Bad Request", 404: "Not Found", 411: "Length Required",
-    413: "Content Too Large", 501: "Not Implemented", 502: "Bad Gateway", 503: "Service Unavailable",
+    200: "OK", 202: "Accepted", 204: "No Content", 400: "Bad Request", 404: "Not Found", 409: "Conflict",
+    411: "Length Required", 413: "Content Too Large", 429: "Too Many Requests", 501: "Not Implemented",
+    502: "Bad Gateway", 503: "Service Unavailable",
 }
 
 
@@ -69,9 +71,9 @@ class Message:
         return self.read(int(length))
 
 
-def serve(name, host, port, handle):
+def serve(name, host, port, handle, methods=METHODS):
     """Answers requests for ever. Handle is called with method, path and message,
-    in a thread of its own, and raises Answer."""
+    in a thread of its own, and raises Answer; methods are those it knows."""
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
     listener.bind((host, port))
@@ -84,18 +86,18 @@ def serve(name, host, port, handle):
             continue
         conn = _socket.socket(fileno=fd)
         try:
-            _thread.start_new_thread(talk, (conn, handle))
+            _thread.start_new_thread(talk, (conn, handle, methods))
         except RuntimeError:  # too many threads
             conn.close()
 
 
-def talk(conn, handle):
+def talk(conn, handle, methods=METHODS):
     try:
         conn.settimeout(10)
         try:
             message = Message(conn)
             method, path = message.words[:2]
-            if method not in ("GET", "PUT", "DELETE"):
+            if method not in methods:
                 raise Answer(501)
             handle(method, path, message)
         except Answer as a:
@@ -119,12 +121,12 @@ def talk(conn, handle):
         conn.close()
 
 
-def fetch(port, method, path, body):
-    """Asks a local port; gives status and body. Raises OSError, ValueError or
-    Malformed."""
+def fetch(port, method, path, body, timeout=5):
+    """Asks a local port; gives status and body. The timeout, in seconds, is that of
+    each step. Raises OSError, ValueError or Malformed."""
     conn = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     try:
-        conn.settimeout(60)
+        conn.settimeout(timeout)
         conn.connect(("127.0.0.1", port))
         head = "%s %s HTTP/1.0\r\nHost: 127.0.0.1:%d\r\nContent-Length: %d\r\n\r\n" % (method, path, port, len(body))
         conn.sendall(head.encode("latin-1") + body)
