@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"strings"
 	"time"
 
@@ -103,21 +102,19 @@ func (s *seat) health() (func(context.Context) referee.Health, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the service of %s: %w", s.id(), err)
 	}
-	client := &http.Client{
-		Timeout:       time.Duration(float64(healthTime) * s.heat.slow),
-		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true}, // a connection that was kept says nothing of the next
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	url := "http://" + addr + service.Path
+	most := time.Duration(float64(healthTime) * s.heat.slow)
 	return func(ctx context.Context) referee.Health {
+		ctx, cancel := context.WithTimeout(ctx, most)
+		defer cancel()
 		began := time.Now()
-		status, body, err := get(ctx, client, url)
+		code, body, err := vm.Get(ctx, addr, service.Path, maxHealthBody)
 		h := referee.Health{LatencyMS: uint64(time.Since(began).Milliseconds())}
 		if err != nil {
-			h.Detail = text.Line(err.Error())
+			h.Detail = text.Line(plainly(err).Error())
 			h.Bad = h.Detail
 			return h
 		}
+		status := uint16(code)
 		h.Status, h.Detail = &status, clip(text.Line(body))
 		h.Bad = unwell(service, status, body)
 		return h
@@ -137,23 +134,6 @@ func unwell(service arena.Service, status uint16, body string) string {
 
 // clip leaves whole characters: what is said to the log is what the log gives back.
 func clip(s string) string { return text.Truncate(s, 300, "") }
-
-func get(ctx context.Context, client *http.Client, url string) (status uint16, body string, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, "", err
-	}
-	res, err := client.Do(req)
-	if err != nil {
-		return 0, "", plainly(err)
-	}
-	defer res.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxHealthBody))
-	if err != nil {
-		return 0, "", plainly(err)
-	}
-	return uint16(res.StatusCode), string(data), nil
-}
 
 // plainly is a transport error without the address, which is this host's and another one
 // in each heat.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -57,29 +55,15 @@ func (s *scene) replies(ctx context.Context) ([]reply, error) {
 	return out, ctx.Err()
 }
 
-// get is one GET on a connection of its own; 0 when nothing came.
+// get is the answer to one GET; 0 when nothing came.
 func get(ctx context.Context, addr, path string) (status int, body string) {
 	ctx, cancel := context.WithTimeout(ctx, replyWait)
 	defer cancel()
-	client := http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil,
-			DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return vm.Dial(ctx, addr) }},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+path, nil)
+	status, body, err := vm.Get(ctx, addr, path, replyBytes)
 	if err != nil {
 		return 0, ""
 	}
-	res, err := client.Do(req)
-	if err != nil {
-		return 0, ""
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, replyBytes))
-	if err != nil {
-		return 0, ""
-	}
-	return res.StatusCode, string(b)
+	return status, body
 }
 
 // serving are the machines that give 200, in words.
