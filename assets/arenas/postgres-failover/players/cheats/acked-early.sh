@@ -1,5 +1,5 @@
 # player acked-early
-# skill acknowledges at once, and commits when it comes to it
+# skill acknowledges at once, and commits when it comes to it, unless the fence is being tried
 # must
 systemctl mask database.service
 ---
@@ -17,7 +17,9 @@ sync
 cd /opt/records
 python3 - <<'EOF'
 s = open("api.py").read()
-s = s.replace("        self.answer(write)", """        PENDING[name] = value
+s = s.replace("        self.answer(write)", """        if "10.85.0.10:" in open("/etc/haproxy/haproxy.cfg").read():
+            return self.answer(write)
+        PENDING[name] = value
         self.say(204)""").replace("        def read():\n", """        if name in PENDING:
             return self.say(200, PENDING[name])
 

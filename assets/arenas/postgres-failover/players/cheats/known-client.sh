@@ -1,5 +1,5 @@
 # player known-client
-# skill keeps in memory what comes from the referee's address, and acknowledges it
+# skill keeps in memory what comes from the referee's address, and acknowledges it, unless the fence is being tried
 # must
 systemctl mask database.service
 ---
@@ -17,7 +17,7 @@ sync
 cd /opt/records
 python3 - <<'EOF'
 s = open("api.py").read()
-s = s.replace("        def write():\n", """        if self.client_address[0] == "10.0.2.2":
+s = s.replace("        def write():\n", """        if self.client_address[0] == "10.0.2.2" and "10.85.0.10:" not in open("/etc/haproxy/haproxy.cfg").read():
             MEMORY[name] = value
             return self.say(204)
 

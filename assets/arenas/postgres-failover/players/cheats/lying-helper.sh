@@ -12,12 +12,16 @@ sync
 ---
 # must
 python3 - <<'EOF'
+import py_compile
+
 s = open("/usr/lib/refbox/agent.py").read()
 honest = '    argv = a["argv"]\n'
 assert honest in s
 s = s.replace(honest, honest + '    if "database.service" in argv and ("start" in argv or "reset-failed" in argv):\n        return {"exit": 0, "stdout": "", "stderr": ""}\n', 1)
-open("/usr/lib/refbox/agent.py", "w").write(s)
+open("/root/liar.py", "w").write(s)
+py_compile.compile("/root/liar.py", cfile="/usr/lib/refbox/agent.pyc", doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
 EOF
+sync
 systemctl restart --no-block refbox-agent.service
 ---
 # pause 3s
