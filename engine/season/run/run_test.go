@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"refbox/engine/season"
@@ -27,7 +28,7 @@ import (
 func TestMain(m *testing.M) {
 	dir := os.Getenv("REFBOX_TEST_WEEK")
 	if dir == "" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m) // and what the tests start has ended when they have
 	}
 	at, _ := strconv.Atoi(os.Getenv("REFBOX_TEST_KILL"))
 	takes, _ := time.ParseDuration(os.Getenv("REFBOX_TEST_TAKES"))

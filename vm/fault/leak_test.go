@@ -1,0 +1,10 @@
+package fault
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// What the tests start has ended when they have.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
