@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -36,8 +37,12 @@ func (p scriptPlayer) Play(ctx context.Context, seat Seat, report Report) Result
 		return Result{Status: status, Usage: Usage{ToolCalls: &calls, ResourceUnits: 1},
 			Summary: fmt.Sprintf("%s: ", p.s.Player) + fmt.Sprintf(format, args...)}
 	}
+	file := p.s.File
+	if filepath.IsAbs(file) { // what is recorded says nothing of this host's folders
+		file = filepath.Base(file)
+	}
 	for _, b := range p.s.Blocks {
-		at := fmt.Sprintf("%s:%d", p.s.File, b.Line)
+		at := fmt.Sprintf("%s:%d", file, b.Line)
 		if b.Pause > 0 && !pause.For(ctx, b.Pause) {
 			return end(CutStatus(ctx), "cut while pausing before %s", at)
 		}

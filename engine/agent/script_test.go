@@ -112,7 +112,7 @@ func (n *notes) Note(s string) {
 
 func playScript(t *testing.T, ctx context.Context, gw *Gateway, text string) (Result, *notes) {
 	t.Helper()
-	s, err := ParseScript("p.sh", []byte(text))
+	s, err := ParseScript("/of/this/host/p.sh", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
