@@ -425,7 +425,7 @@ func (a *atif) full(e entry, limit int) (Full, error) {
 		case "tool_calls":
 			for i := range r.Items() {
 				if e.kind == ToolCall && i == int(e.block)-2 {
-					a.call(r, b, e)
+					b.call(r, e.class, "tool_call_id", "function_name")
 				}
 			}
 		case "observation":
@@ -450,24 +450,4 @@ func (a *atif) full(e entry, limit int) (Full, error) {
 		return rawRecord(a.src, e, limit)
 	}
 	return f, r.Err()
-}
-
-func (a *atif) call(r *skim.Reader, b *bodies, e entry) {
-	name, args := "", int64(-1)
-	for key := range r.Keys() {
-		switch key {
-		case "tool_call_id":
-			b.f.CallID = r.Str(200)
-		case "function_name":
-			name = r.Str(200)
-		case "arguments":
-			args = r.Offset()
-		}
-	}
-	if args >= 0 && r.Err() == nil {
-		end := r.Offset()
-		r.Return(args)
-		b.arguments(name, e.class, r)
-		r.Return(end)
-	}
 }

@@ -120,7 +120,7 @@ func (n *inspect) record(r *skim.Reader, b *bodies, e entry) {
 		take("tool_calls", func() {
 			for i := range r.Items() {
 				if i == int(e.block)-2 {
-					n.call(r, b, e)
+					b.call(r, e.class, "id", "function")
 				}
 			}
 		})
@@ -247,26 +247,6 @@ func (n *inspect) part(r *skim.Reader, b *bodies, e entry) {
 	r.Return(at)
 	b.piece(r, PartMessage)
 	if r.Err() == nil {
-		r.Return(end)
-	}
-}
-
-func (n *inspect) call(r *skim.Reader, b *bodies, e entry) {
-	name, args := "", int64(-1)
-	for key := range r.Keys() {
-		switch key {
-		case "id":
-			b.f.CallID = r.Str(200)
-		case "function":
-			name = r.Str(200)
-		case "arguments":
-			args = r.Offset()
-		}
-	}
-	if args >= 0 && r.Err() == nil {
-		end := r.Offset()
-		r.Return(args)
-		b.arguments(name, e.class, r)
 		r.Return(end)
 	}
 }

@@ -137,6 +137,28 @@ func (b *bodies) sealed(label string, size int64) {
 // maxParts bounds the parts of one step.
 const maxParts = 2000
 
+// call takes a call's object, of which the keys give its id and its tool's name.
+// The arguments may come first, and are read when the name is known.
+func (b *bodies) call(r *skim.Reader, class Class, id, tool string) {
+	name, args := "", int64(-1)
+	for key := range r.Keys() {
+		switch key {
+		case id:
+			b.f.CallID = r.Str(200)
+		case tool:
+			name = r.Str(200)
+		case "arguments":
+			args = r.Offset()
+		}
+	}
+	if args >= 0 && r.Err() == nil {
+		end := r.Offset()
+		r.Return(args)
+		b.arguments(name, class, r)
+		r.Return(end)
+	}
+}
+
 // arguments takes a call's arguments: an object, or a string that holds one.
 func (b *bodies) arguments(tool string, class Class, r *skim.Reader) {
 	if r.Kind() == skim.String {
