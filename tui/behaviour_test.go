@@ -558,6 +558,13 @@ func TestLobby(t *testing.T) {
 	d.press("esc")
 	d.lacks("filter")
 	d.press("g", "enter")
+	d.shows("Race a heat?")
+	d.shows("demo-failover starts 3 real machines for 3 seats")
+	d.press("esc", "enter")
+	if d.left || d.m.choice.Run != "" {
+		t.Fatalf("it is raced without an answer: %+v", d.m.choice)
+	}
+	d.press("enter")
 	d.until("an arena is chosen", func() bool { return d.left })
 	if d.m.choice.Run != "demo-failover" {
 		t.Fatalf("%+v", d.m.choice)

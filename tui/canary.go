@@ -11,7 +11,8 @@ import (
 // The referee's client writes to a seat for the whole heat. Its strip stands below the
 // seat's lane, on the same clock.
 
-// tallCanaries is the height from which on the overview has room for the strips.
+// tallCanaries is the height from which on the overview has room for all strips; below
+// it shows the chosen seat's.
 const tallCanaries = 45
 
 // Signs of a strip, told apart by shape.

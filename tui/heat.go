@@ -270,6 +270,9 @@ func (h *heat) status(c canvas.Canvas) {
 		state = state[:strings.IndexByte(state+" ", ' ')] // the sign alone
 	}
 	x := c.Put(0, 0, state, st)
+	if h.world.Simulated() && w >= 70 { // the lanes' axis says so at any width
+		x = c.Put(x+1, 0, "simulated", canvas.Fg(canvas.Warn))
+	}
 	at := view.Clock(h.now)
 	if h.manifest != nil && w >= 50 {
 		at += " / " + clockShort(h.limit())
@@ -332,11 +335,11 @@ func (h *heat) askToLeave(m *model) bool {
 	m.dialog = &dialog{
 		title:   "The heat is live",
 		lines:   []string{"Leaving the screen need not end the race; but its machines belong to this process, which keeps this shell until the heat is over (with --detach it would not). From another shell:"},
-		command: "refbox watch " + text.Line(h.rec.Path()),
+		command: "refbox watch " + text.Shell(h.rec.Path()),
 		answers: []answer{
 			{"e", "end the heat now", func(m *model) tea.Cmd { m.choice.EndHeat = true; return tea.Quit }},
 			{"l", "leave the screen, let the heat run to its end in this shell", func(*model) tea.Cmd { return tea.Quit }},
-			{"y", "copy the command", func(m *model) tea.Cmd { return m.copyText("refbox watch " + text.Line(h.rec.Path())) }},
+			{"y", "copy the command", func(m *model) tea.Cmd { return m.copyText("refbox watch " + text.Shell(h.rec.Path())) }},
 			{"esc", "stay", nil},
 		},
 	}

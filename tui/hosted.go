@@ -86,10 +86,13 @@ func (h host) Heat(rec *recording.Recording) tea.Cmd {
 	return h.m.push(&overview{heat: openHeat(h.m.ctx, rec, Desk{}, h.m.cfg.Clock())})
 }
 
-// Race ends the program, to be started again when the heat is over.
+// Race asks, and then ends the program, to be started again when the heat is over.
 func (h host) Race(r view.Race) tea.Cmd {
-	h.m.choice.Race = &r
-	return tea.Quit
+	h.m.askToRace(r.Starts, func(m *model) tea.Cmd {
+		m.choice.Race = &r
+		return tea.Quit
+	})
+	return nil
 }
 
 func (h host) Ask(label string, typed func(string), done func(view.Host, string) tea.Cmd) {

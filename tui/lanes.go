@@ -40,8 +40,14 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 	if canaries {
 		per, names = 2, max(names, text.Width("  writes"))
 	}
-	left, right := max(1+names+1, 7), w-6
+	right := w - 6
 	lanes := min((rows-1)/per, len(seats))
+	// With no room for all strips the chosen seat's has its row.
+	single := h.ghost == nil && !canaries && h.hasCanary() && rows > 3
+	if single {
+		lanes, names = min(rows-2, len(seats)), max(names, text.Width("  writes"))
+	}
+	left := max(1+names+1, 7)
 	first := 0
 	if h.seat >= lanes {
 		first = h.seat - lanes + 1
@@ -49,6 +55,9 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 	end := h.end()
 	for lane := range lanes {
 		i, y := first+lane, lane*per
+		if single && i > h.seat {
+			y++
+		}
 		s := seats[i]
 		st := canvas.Fg(seatColor(i))
 		if i == h.seat {
@@ -65,7 +74,7 @@ func (h *heat) drawLanes(c canvas.Canvas) {
 		switch {
 		case i < len(rivals):
 			h.drawGhost(c, y+1, names, left, right, rivals[i], end)
-		case canaries:
+		case canaries, single && i == h.seat:
 			h.drawCanary(c, y+1, names, left, right, s, end)
 		}
 	}
@@ -154,7 +163,11 @@ func (h *heat) drawLane(c canvas.Canvas, s *world.Seat, end uint64) {
 func (h *heat) drawAxis(c canvas.Canvas, left, right int, end uint64) {
 	w, _ := c.Size()
 	dim := canvas.Fg(canvas.Dim)
-	c.Put(1, 0, clockShort(0), dim)
+	if h.world.Simulated() { // where nothing cuts it, on every screen that shows lanes
+		c.PutFit(1, 0, left-2, "simulated", canvas.Fg(canvas.Warn))
+	} else {
+		c.Put(1, 0, clockShort(0), dim)
+	}
 	mode := h.mode()
 	modeAt := c.PutRight(w-1, 0, w/3, mode, canvas.Fg(canvas.Accent))
 	total := clockShort(end)

@@ -295,6 +295,9 @@ func (l *lobby) drawRow(c canvas.Canvas, y int, it item) {
 	right = c.PutRight(right-1, y, 10, fmt.Sprintf("%10s", when), canvas.Fg(canvas.Dim))
 	result := verdict(*r)
 	right = c.PutRight(right-1, y, max(14, right/2), result, verdictStyle(*r))
+	if r.Machines == "simulated" {
+		right = c.PutRight(right-1, y, max(3, right/4), "simulated", canvas.Fg(canvas.Warn))
+	}
 	c.PutFit(2, y, right-3, r.Name, canvas.Fg(canvas.Text))
 }
 
@@ -351,7 +354,7 @@ func (l *lobby) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 		})
 	case keymap.Copy:
 		if l.chosen < len(items) && items[l.chosen].rec != nil {
-			return m.copyText("refbox replay " + text.Line(items[l.chosen].rec.Path))
+			return m.copyText("refbox replay " + text.Shell(items[l.chosen].rec.Path))
 		}
 	case keymap.Sit:
 		if l.chosen >= len(items) || items[l.chosen].pkg == nil {
@@ -371,8 +374,13 @@ func (l *lobby) key(m *model, a keymap.Action, _ tea.KeyMsg) tea.Cmd {
 
 func (l *lobby) open(m *model, it item) tea.Cmd {
 	if it.pkg != nil {
-		m.choice.Run = it.pkg.Manifest.Arena.ID
-		return tea.Quit
+		id, sit := it.pkg.Manifest.Arena.ID, m.choice.Sit
+		m.choice.Sit = false // until it is sure
+		m.askToRace(view.Starts(it.pkg.Manifest, "real machines"), func(m *model) tea.Cmd {
+			m.choice.Run, m.choice.Sit = id, sit
+			return tea.Quit
+		})
+		return nil
 	}
 	if l.opening {
 		return nil

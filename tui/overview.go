@@ -42,8 +42,11 @@ func (o *overview) draw(c canvas.Canvas) {
 	if h < 16 {
 		lanes = 1
 	}
-	if o.ghost != nil || h >= tallCanaries && o.hasCanary() { // each has its rival below it, or its canary
+	switch {
+	case o.ghost != nil, h >= tallCanaries && o.hasCanary(): // each has its rival below it, or its canary
 		lanes *= 2
+	case h >= 16 && o.hasCanary(): // the chosen one has
+		lanes++
 	}
 	lanes++
 	low, top := c.Bounds().CutBottom(lanes)

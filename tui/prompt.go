@@ -29,6 +29,14 @@ type dialog struct {
 	answers []answer
 }
 
+// askToRace asks before machines are started, saying what starts.
+func (m *model) askToRace(starts string, race func(m *model) tea.Cmd) {
+	m.dialog = &dialog{title: "Race a heat?", lines: []string{starts}, answers: []answer{
+		{"enter", "race it", race},
+		{"esc", "stay", nil},
+	}}
+}
+
 type answer struct {
 	key, word string
 	do        func(m *model) tea.Cmd
@@ -117,11 +125,20 @@ func (m *model) drawDialog(c canvas.Canvas) {
 	} else if wide > 0 {
 		lines = append(lines, d.command)
 	}
+	// The answers always have their rows; the text gives way, and of the command what
+	// the screen cannot hold (copying gives it whole).
+	if room := h - 3 - len(d.answers); len(command) > room {
+		command = append(command[:max(0, room-1)], text.Truncate(text.Ellipsis, w, ""))
+	}
+	if room := max(0, h-len(command)-len(d.answers)-3); len(lines) > room {
+		lines = lines[:room]
+	}
 	height := min(h, len(lines)+len(d.answers)+4)
 	r := canvas.Rect{X: (w - width) / 2, Y: max(0, (h-height-len(command))/2), W: width, H: height}
 	if len(command) > 0 {
 		rows := canvas.Rect{X: 0, Y: min(r.Y+r.H, h-len(command)), W: w, H: len(command)}
 		r.Y = max(0, rows.Y-r.H)
+		rows.Y = max(rows.Y, r.Y+r.H)
 		c.Fill(rows, ' ', canvas.Style{})
 		for i, l := range command {
 			c.Put(0, rows.Y+i, l, canvas.Fg(canvas.Title).With(canvas.Bold))

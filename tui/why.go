@@ -26,6 +26,13 @@ func newWhy(h *heat, territory string) *whyScreen { return &whyScreen{heat: h, t
 
 func (s *whyScreen) crumbs() []string { return append(s.heat.crumbs(), s.territory, "why") }
 
+func (s *whyScreen) title() string {
+	if s.world.Simulated() {
+		return "why · " + s.territory + " · simulated"
+	}
+	return "why · " + s.territory
+}
+
 func whyMark(k why.Kind) (rune, canvas.Style) {
 	switch k {
 	case why.Passed:
@@ -55,7 +62,7 @@ func (s *whyScreen) draw(c canvas.Canvas) {
 	e := s.explain(s.territory)
 	low, top := c.Bounds().CutBottom(s.laneRows())
 	s.drawLanes(c.Sub(low))
-	in := c.Sub(c.Frame(top, canvas.Heavy, "why · "+s.territory, outcomeWord(e.Outcome), canvas.Fg(canvas.Focus), canvas.Fg(canvas.Title).With(canvas.Bold)))
+	in := c.Sub(c.Frame(top, canvas.Heavy, s.title(), outcomeWord(e.Outcome), canvas.Fg(canvas.Focus), canvas.Fg(canvas.Title).With(canvas.Bold)))
 	if e.Headline == "" {
 		in.PutFit(1, 0, w-4, "the log does not name this seat yet", canvas.Fg(canvas.Dim))
 		return

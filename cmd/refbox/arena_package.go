@@ -23,8 +23,8 @@ passes refbox arena validate and refbox arena test as it is.`,
 			if err != nil {
 				return err
 			}
-			dir := text.Line(args[0])
-			fmt.Fprintf(a.out, "%s is an arena now, called %s.\n  refbox arena validate %s\n  refbox arena test %s --machines sim\n  refbox run %s\n", dir, id, dir, dir, dir)
+			dir := text.Shell(args[0])
+			fmt.Fprintf(a.out, "%s is an arena now, called %s.\n  refbox arena validate %s\n  refbox arena test %s --machines sim\n  refbox run %s\n", text.Line(args[0]), id, dir, dir, dir)
 			return nil
 		},
 	}

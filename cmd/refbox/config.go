@@ -15,7 +15,8 @@ import (
 	"refbox/tui/settings"
 )
 
-// configure reads the configuration, for the commands that have something to show.
+// configure reads the configuration. One that is broken stops nothing: what is wrong
+// with it is said, and what can be used of it is the environment's and the defaults.
 func (a *app) configure(cmd *cobra.Command) error {
 	for c := cmd; c != nil; c = c.Parent() {
 		switch c.Name() {
@@ -27,10 +28,20 @@ func (a *app) configure(cmd *cobra.Command) error {
 	if err != nil {
 		file = "" // a bare environment has none, and needs none
 	}
-	if a.settings, err = settings.Read(file, os.Getenv); err != nil {
-		return usageError("%w", err)
+	if a.settings, err = settings.Read(file, os.Getenv); err == nil {
+		return nil
 	}
-	return nil
+	fmt.Fprintln(a.err, "refbox: "+text.Block(err.Error()))
+	if a.settings, err = settings.Read("", os.Getenv); err != nil { // the environment's own fault
+		a.settings, err = settings.Read("", func(name string) string {
+			if name == "REFBOX_THEME" {
+				return ""
+			}
+			return os.Getenv(name)
+		})
+	}
+	fmt.Fprintln(a.err, "refbox: goes on without it; refbox config looks at it again")
+	return err
 }
 
 func newConfig(a *app) *cobra.Command {

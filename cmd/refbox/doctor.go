@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"refbox/engine/text"
 	"refbox/vm/accel"
 	"refbox/vm/image"
 )
@@ -103,7 +104,7 @@ func examine(ctx context.Context, args, packages []string) ([]finding, error) {
 	}
 	out = append(out, cached("guest image", "refbox image build", cache, nil))
 	if len(packages) > 0 {
-		out = append(out, cached("arena image", "refbox image build "+args[0], cache, packages))
+		out = append(out, cached("arena image", "refbox image build "+text.Shell(args[0]), cache, packages))
 	}
 	out = append(out, diskSpace(cache))
 	return out, nil

@@ -224,7 +224,7 @@ func (k *kept) command() string {
 	if k.Measure.Store != k.Store {
 		file += ":" + k.Store
 	}
-	return "refbox register drill " + quoted(file) + " " + quoted(text.Line(k.Measure.Heat))
+	return "refbox register drill " + text.Shell(file) + " " + text.Shell(k.Measure.Heat)
 }
 
 // offeredDrills are what a heat that has ended has for the register that it is bound

@@ -135,6 +135,8 @@ func TestRegisterScreenDrills(t *testing.T) {
 	s.shows("enter races it")
 	s.shows("whatever comes of it is a rehearsal")
 	s.press("\r")
+	s.shows("starts 3 simulated machines for 3 seats")
+	s.press("\r")
 	s.shows("● LIVE")
 	s.shows("winner failover-one")
 	s.shows("closes nothing, since its machines were not real ones")

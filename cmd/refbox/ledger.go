@@ -326,7 +326,7 @@ is owned; reopen ends both, because it has expired or the topology changed.`,
 			}
 			if d.Owner == "" || d.Reason == "" || d.ReviewOn == "" {
 				return usageError("a decision needs who answers for it, why, and when it is looked at again:\n  refbox ledger decide %s %s --owner NAME --reason TEXT --review-on %s",
-					text.Line(args[0]), text.Line(args[1]), time.Now().UTC().AddDate(0, 6, 0).Format(time.DateOnly))
+					text.Shell(args[0]), text.Shell(args[1]), time.Now().UTC().AddDate(0, 6, 0).Format(time.DateOnly))
 			}
 			if err := l.Permits(set, &d); err != nil {
 				return brokenError(err)
@@ -391,7 +391,7 @@ folder. Files that exist are left alone.`,
 			for _, f := range l.Files() {
 				fmt.Fprintln(a.out, "wrote "+text.Line(f))
 			}
-			_, err = fmt.Fprintf(a.out, "next: refbox ledger show %s\n", text.Line(dir))
+			_, err = fmt.Fprintf(a.out, "next: refbox ledger show %s\n", text.Shell(dir))
 			return err
 		},
 	}

@@ -247,7 +247,7 @@ func offered(ctx context.Context, rec *recording.Recording) string {
 // printOffered is that as lines, with the command that keeps it.
 func printOffered(ctx context.Context, a *app, rec *recording.Recording) {
 	if s := offered(ctx, rec); s != "" {
-		fmt.Fprintf(a.out, "ledger    %s\n          refbox ledger add %s\n", s, quoted(text.Line(rec.Path())))
+		fmt.Fprintf(a.out, "ledger    %s\n          refbox ledger add %s\n", s, text.Shell(rec.Path()))
 	}
 }
 
@@ -273,7 +273,7 @@ func offerNotice(ctx context.Context, a *app, dir string, bound *binding, ended 
 		out = append(out, k.brief()...)
 	}
 	if s := offered(ctx, rec); s != "" {
-		out = append(out, fmt.Sprintf("%s; keep it: refbox ledger add %s", s, quoted(text.Line(dir))))
+		out = append(out, fmt.Sprintf("%s; keep it: refbox ledger add %s", s, text.Shell(dir)))
 	}
 	return strings.Join(out, "\n")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"refbox/engine/arena"
 	"refbox/engine/recording"
@@ -121,7 +122,7 @@ func listEverything(ctx context.Context, a *app) error {
 			return err
 		}
 		for _, r := range list {
-			fmt.Fprintf(a.out, "%-40s  %-10s  %-20s  %s\n", r.Path, r.State, r.Winner, r.Badge)
+			fmt.Fprintln(a.out, strings.TrimRight(fmt.Sprintf("%-40s  %-10s  %-20s  %-7s  %s", r.Path, r.State, r.Winner, r.Badge, r.Machines), " "))
 		}
 	}
 	if a.settings.Reader {

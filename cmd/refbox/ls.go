@@ -137,7 +137,7 @@ func printRecordings(a *app, list []recording.Summary, named bool) error {
 		}
 		defer fmt.Fprintf(a.err, "in %s; those recorded elsewhere, with --output: refbox ls FOLDER\n", text.Line(base))
 	}
-	rows := [][]string{{"STARTED", "ARENA", "WINNER", "LENGTH", "SEATS", "INTEGRITY", "RECORDING"}}
+	rows := [][]string{{"STARTED", "ARENA", "WINNER", "LENGTH", "SEATS", "MACHINES", "INTEGRITY", "RECORDING"}}
 	for _, s := range list {
 		started := "unknown"
 		if s.StartedAt.Year() > 1 {
@@ -148,7 +148,7 @@ func printRecordings(a *app, list []recording.Summary, named bool) error {
 		}
 		rows = append(rows, []string{
 			started, fit(s.Arena, maxArenaShown), fit(winner(s), maxSeatShown),
-			playback.Format(s.DurationMS), fmt.Sprint(len(s.Seats)), integrity(s), text.Line(openedBy(s, base)),
+			playback.Format(s.DurationMS), fmt.Sprint(len(s.Seats)), s.Machines, integrity(s), text.Line(openedBy(s, base)),
 		})
 	}
 	if len(list) == 0 {

@@ -60,12 +60,11 @@ each get the same broken machine and race to repair it; refbox referees them
 from outside, shows the heat live, records it, and replays it.
 
 Without a command it opens the lobby.`,
-		Example:       "  refbox                       open the lobby\n  refbox run primary-failover  run a heat",
-		Args:          noArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return lobby(cmd.Context(), a) },
-		// Every command but those that help to mend it needs the configuration sound.
+		Example:           "  refbox                       open the lobby\n  refbox run primary-failover  run a heat",
+		Args:              noArgs,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return lobby(cmd.Context(), a) },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.configure(cmd) },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"refbox/engine/archive"
 	"refbox/engine/recording"
@@ -19,22 +20,32 @@ import (
 // the data folder, as refbox ls prints it; of either a seat, as DIR/SEAT. What is
 // neither stays as it is.
 func locate(path string) string {
-	if _, err := os.Stat(path); err == nil || !filepath.IsLocal(path) {
+	may := whereabouts(path)
+	for _, p := range may {
+		if _, err := os.Stat(p); err == nil {
+			return p
+		}
+	}
+	if len(may) == 1 {
 		return path
 	}
-	base, err := recordingsDir()
-	if err != nil {
-		return path
-	}
-	if _, err := os.Stat(filepath.Join(base, path)); err == nil {
-		return filepath.Join(base, path)
-	}
+	base := strings.TrimSuffix(may[1], filepath.Clean(path))
 	heat := filepath.Dir(path)
 	_, here := os.Stat(heat)
 	if _, there := os.Stat(filepath.Join(base, heat)); here != nil && there == nil {
 		return filepath.Join(base, path)
 	}
 	return path
+}
+
+// whereabouts are where what a user calls a recording may be, or come to be: the path, and
+// the name in the data folder.
+func whereabouts(path string) []string {
+	base, err := recordingsDir()
+	if err != nil || !filepath.IsLocal(path) {
+		return []string{path}
+	}
+	return []string{path, filepath.Join(base, path)}
 }
 
 // openRecording opens a heat's folder, a single log, or an archive of either, by its

@@ -380,7 +380,7 @@ func initRegister(a *app, file, format string, asJSON bool) error {
 	if asJSON {
 		return writeJSON(a.out, map[string]string{"format": format, "file": file})
 	}
-	_, err = fmt.Fprintf(a.out, "wrote %s\nnext: refbox register check %s\n", text.Line(file), text.Line(file))
+	_, err = fmt.Fprintf(a.out, "wrote %s\nnext: refbox register check %s\n", text.Line(file), text.Shell(file))
 	return err
 }
 

@@ -183,7 +183,12 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 		return end.res, end.err
 	}
 
+	loud := func() {}
+	if screen {
+		loud = hush(a.in)
+	}
 	rec, err := awaitHeat(ctx, dir, ended)
+	loud()
 	if err != nil || rec == nil {
 		cancel()
 		res, rerr := finish()
@@ -238,9 +243,9 @@ func vacant(dir string) error {
 	rec.Refresh() //nolint:errcheck // whether there is anything matters
 	switch {
 	case rec.Live():
-		return brokenError(fmt.Errorf("a heat is being recorded in %s; choose another folder, or watch it: refbox watch %s", dir, dir))
+		return brokenError(fmt.Errorf("a heat is being recorded in %s; choose another folder, or watch it: refbox watch %s", text.Line(dir), text.Shell(dir)))
 	case rec.Len() > 0:
-		return brokenError(fmt.Errorf("%s already holds a heat; choose another folder, or replay it: refbox replay %s", dir, dir))
+		return brokenError(fmt.Errorf("%s already holds a heat; choose another folder, or replay it: refbox replay %s", text.Line(dir), text.Shell(dir)))
 	}
 	return nil
 }
@@ -275,7 +280,7 @@ func goesOn(a *app, rec *recording.Recording, ended <-chan struct{}) {
 		fmt.Fprintln(a.err, "The race is over; late artefacts are being collected. Ctrl-C stops that.")
 		return
 	}
-	fmt.Fprintf(a.err, "The heat goes on in this process (%d). Watch it: refbox watch %s\nCtrl-C ends it.\n", os.Getpid(), rec.Path())
+	fmt.Fprintf(a.err, "The heat goes on in this process (%d). Watch it: refbox watch %s\nCtrl-C ends it.\n", os.Getpid(), text.Shell(rec.Path()))
 }
 
 // awaitHeat opens the recording once its machines are ready, so that the set-up
@@ -363,14 +368,6 @@ func detach(ctx context.Context, a *app, name string, o runOptions) error {
 	if err != nil {
 		return fmt.Errorf("find this program to run it in the background: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return environmentError(err)
-	}
-	log, err := os.Create(dir + ".log")
-	if err != nil {
-		return environmentError(fmt.Errorf("the log of the heat in the background: %w", err))
-	}
-	defer log.Close()
 	if _, err := bind(a, pkg, o); err != nil {
 		return err
 	}
@@ -391,12 +388,20 @@ func detach(ctx context.Context, a *app, name string, o runOptions) error {
 		}
 		args = append(args, "--fleet", o.fleet)
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return environmentError(err)
+	}
+	log, err := os.Create(filepath.Join(dir, "output.log"))
+	if err != nil {
+		return environmentError(fmt.Errorf("the log of the heat in the background: %w", err))
+	}
+	defer log.Close()
 	cmd := exec.Command(self, args...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the heat in the background: %w", err)
 	}
-	fmt.Fprintf(a.out, "heat    %s\nprocess %d\nlog     %s\nwatch   refbox watch %s\n", dir, cmd.Process.Pid, log.Name(), dir)
+	fmt.Fprintf(a.out, "heat    %s\nprocess %d\nlog     %s\nwatch   refbox watch %s\n", text.Line(dir), cmd.Process.Pid, text.Line(log.Name()), text.Shell(dir))
 	return cmd.Process.Release()
 }

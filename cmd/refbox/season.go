@@ -178,7 +178,7 @@ func drawWeek(a *app, manifest string, o drawOptions) error {
 	if err := printView(a, docs.View(nil), nil); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "\nseed    %s\ndigest  %s\nfolder  %s\nrun     refbox season run %s\n", d.DrawSeed, docs.Digest, dir, dir)
+	_, err = fmt.Fprintf(a.out, "\nseed    %s\ndigest  %s\nfolder  %s\nrun     refbox season run %s\n", d.DrawSeed, docs.Digest, text.Line(dir), text.Shell(dir))
 	return err
 }
 
@@ -214,7 +214,7 @@ func contributions(o drawOptions) ([]season.Contribution, error) {
 		return nil, usageError(`a draw by refbox's rules needs nonces that nobody chooses alone:
   refbox season nonce MANIFEST --week %s --name NAME --output FILE >> commitments.json   by each contributor, two or more
   publish commitments.json, then draw with --commitments commitments.json and a --nonce FILE each
-or draw by the reference's rules, with the label as the only entropy: --rules reference`, o.week)
+or draw by the reference's rules, with the label as the only entropy: --rules reference`, text.Shell(o.week))
 	}
 	list, err := commitments(o.commitments)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/muesli/termenv"
 	"golang.org/x/term"
-	"mvdan.cc/sh/v3/syntax"
 
 	"refbox/engine/event"
 	"refbox/engine/playback"
@@ -121,6 +120,9 @@ func printEvents(ctx context.Context, a *app, rec *recording.Recording, ended <-
 func printSummary(a *app, rec *recording.Recording) {
 	w := rec.World(rec.Len())
 	fmt.Fprintln(a.out)
+	if w.Simulated() {
+		fmt.Fprintln(a.out, simulatedWords)
+	}
 	for _, s := range world.Standings(w) {
 		if e, ok := why.Explain(w, rec.Manifest(), s.Territory); ok {
 			for _, line := range wrapped(a, fmt.Sprintf("%d. %s", s.Rank, e.Headline)) {
@@ -138,17 +140,9 @@ func printSummary(a *app, rec *recording.Recording) {
 	if !w.Over() && rec.Integrity().Stopped != "" {
 		state = "stopped while " + state
 	}
-	path := text.Line(rec.Path())
+	path := text.Shell(rec.Path())
 	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\nwhy       refbox why %s\n",
-		state, playback.Format(w.ElapsedMS), path, quoted(path), quoted(path))
-}
-
-// quoted is a path as a shell takes it.
-func quoted(path string) string {
-	if q, err := syntax.Quote(path, syntax.LangPOSIX); err == nil {
-		return q
-	}
-	return path
+		state, playback.Format(w.ElapsedMS), text.Line(rec.Path()), path, path)
 }
 
 // wrapped breaks a sentence at a terminal's edge, between words. A pipe gets it

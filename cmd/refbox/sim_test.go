@@ -222,7 +222,7 @@ func TestDetachedHeat(t *testing.T) {
 	if on, off := events[event.ConsoleAttached](t, rec), events[event.ConsoleDetached](t, rec); len(on) != 1 || on[0].Author != "bob" || len(off) != 1 || off[0].Bytes != 1 {
 		t.Errorf("attached %+v, detached %+v", on, off)
 	}
-	if log, err := os.ReadFile(dir + ".log"); err != nil || !strings.Contains(string(log), "ended by ann: enough seen") {
+	if log, err := os.ReadFile(filepath.Join(dir, "output.log")); err != nil || !strings.Contains(string(log), "ended by ann: enough seen") {
 		t.Errorf("the log of the heat in the background: %v\n%s", err, log)
 	}
 }

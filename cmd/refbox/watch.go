@@ -23,14 +23,16 @@ func newWatch(a *app) *cobra.Command {
 		Example: "  refbox watch primary-failover-20260102-150405",
 		Args:    exactArgs(1, "one heat's folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return watch(cmd.Context(), a, locate(args[0]), lines)
+			return watch(cmd.Context(), a, args[0], lines)
 		},
 	}
 	c.Flags().BoolVar(&lines, "headless", false, "print a line per event instead of the screen")
 	return c
 }
 
-func watch(ctx context.Context, a *app, dir string, lines bool) error {
+// watch waits for a heat where its name may come to be, and shows it.
+func watch(ctx context.Context, a *app, name string, lines bool) error {
+	dir := locate(name)
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
 		return brokenError(fmt.Errorf("%s is no folder: a heat is watched in its folder; refbox replay shows a single log", text.Line(dir)))
@@ -38,14 +40,21 @@ func watch(ctx context.Context, a *app, dir string, lines bool) error {
 	if err != nil {
 		fmt.Fprintf(a.err, "waiting for %s …\n", text.Line(dir))
 	}
-	rec, err := recording.Await(ctx, dir)
+	screen := !lines && canShow(a)
+	loud := func() {}
+	if screen {
+		loud = hush(a.in)
+	}
+	rec, err := recording.Await(ctx, whereabouts(name)...)
+	loud()
 	if err != nil {
 		return err
 	}
+	dir = rec.Path()
 	if !begun(rec) {
 		fmt.Fprintf(a.err, "waiting for a heat in %s …\n", text.Line(dir))
 	}
-	if lines || !canShow(a) {
+	if !screen {
 		defer rec.Close()
 		printEvents(ctx, a, rec, nil)
 		if ctx.Err() == nil {

@@ -44,6 +44,9 @@ func newWhy(a *app) *cobra.Command {
 	return c
 }
 
+// simulatedWords stand before what a heat of simulated machines says.
+const simulatedWords = "The machines were simulated: none of this happened on real ones."
+
 func explain(a *app, rec *recording.Recording, seats []string, asJSON bool) error {
 	w := rec.World(rec.Len())
 	if len(seats) == 0 {
@@ -72,6 +75,9 @@ func explain(a *app, rec *recording.Recording, seats []string, asJSON bool) erro
 	}
 	if at := rec.Integrity().Stopped; at != "" {
 		fmt.Fprint(a.out, "This recording is cut off: "+at+".\n\n")
+	}
+	if w.Simulated() {
+		fmt.Fprint(a.out, simulatedWords+"\n\n")
 	}
 	for i, e := range all {
 		if i > 0 {

@@ -149,6 +149,19 @@ func (m *Manifest) linked(territory string) bool {
 	return slices.ContainsFunc(m.Network.Links, func(l SeatLink) bool { return slices.Contains(l.Territories, territory) })
 }
 
+// Machines are those of all territories together, with class and resources resolved,
+// which are nil where Validate refuses them.
+func (m *Manifest) Machines() (all []Machine) {
+	for _, t := range m.Territories {
+		list, err := m.machines(t)
+		if err != nil {
+			list = make([]Machine, max(1, len(t.Machines)))
+		}
+		all = append(all, list...)
+	}
+	return all
+}
+
 // machines are a territory's, the one by default included, with class and
 // resources resolved.
 func (m *Manifest) machines(t Territory) ([]Machine, error) {

@@ -65,7 +65,7 @@ func Open(name string, policy *Policy) (*Ledger, error) {
 	info, err := os.Stat(name)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s is not there; refbox ledger init %s makes a ledger", text.Line(name), text.Line(name))
+			return nil, fmt.Errorf("%s is not there; refbox ledger init %s makes a ledger", text.Line(name), text.Shell(name))
 		}
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func (l *Ledger) News(j Judged) []Entry {
 // takes back what was adopted is refused.
 func (l *Ledger) Append(now time.Time, entries ...Entry) (*Ledger, error) {
 	if l.Log() == "" {
-		return nil, fmt.Errorf("%s is a model without a ledger; refbox ledger init --model %s makes one", text.Line(l.File), text.Line(l.File))
+		return nil, fmt.Errorf("%s is a model without a ledger; refbox ledger init --model %s makes one", text.Line(l.File), text.Shell(l.File))
 	}
 	if Breaks(l.Findings) {
 		return nil, &Invalid{File: l.File, Findings: l.Findings}

@@ -38,40 +38,43 @@ func (r *Recording) Follow(ctx context.Context) <-chan struct{} {
 }
 
 // Await waits until a heat's folder is there, and opens it.
-func Await(ctx context.Context, path string) (*Recording, error) {
+func Await(ctx context.Context, paths ...string) (*Recording, error) {
 	for {
-		r, err := Open(path)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return r, err
+		for _, path := range paths {
+			r, err := Open(path)
+			if err == nil || !errors.Is(err, fs.ErrNotExist) {
+				return r, err
+			}
 		}
-		if err := awaitPath(ctx, path); err != nil {
+		if err := awaitPath(ctx, paths); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// awaitPath waits until something changed where a path may appear.
-func awaitPath(ctx context.Context, path string) error {
+// awaitPath waits until something changed where one of the paths may appear.
+func awaitPath(ctx context.Context, paths []string) error {
 	var notices chan fsnotify.Event
 	if w, err := fsnotify.NewWatcher(); err == nil {
 		defer w.Close()
 		notices = w.Events
-		dir := filepath.Dir(filepath.Clean(path))
-		for {
-			if w.Add(dir) == nil || dir == filepath.Dir(dir) {
-				break
+		for _, path := range paths {
+			dir := filepath.Dir(filepath.Clean(path))
+			for w.Add(dir) != nil && dir != filepath.Dir(dir) {
+				dir = filepath.Dir(dir)
 			}
-			dir = filepath.Dir(dir)
 		}
 	}
-	if _, err := os.Stat(path); err == nil {
-		return nil
+	for _, path := range paths {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
 	}
 	timer := time.NewTimer(slowPoll)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("wait for %s: %w", path, ctx.Err())
+		return fmt.Errorf("wait for %s: %w", strings.Join(paths, " or "), ctx.Err())
 	case <-notices:
 	case <-timer.C:
 	}

@@ -28,8 +28,9 @@ type Summary struct {
 	Exact      bool          `json:"started_exact"`
 	DurationMS uint64        `json:"duration_ms"`
 	Seats      []SummarySeat `json:"seats"`
-	Events     *int          `json:"events"` // null when a large log was not read to its end
-	Badge      string        `json:"badge"`  // ok, notes, broken, or unread when it cannot be opened
+	Events     *int          `json:"events"`   // null when a large log was not read to its end
+	Machines   string        `json:"machines"` // real, simulated, or "" where the recording does not say
+	Badge      string        `json:"badge"`    // ok, notes, broken, or unread when it cannot be opened
 	Integrity  Report        `json:"integrity"`
 
 	likeness string // of the log; see MarkSame
@@ -128,6 +129,12 @@ func (r *Recording) Summary() Summary {
 	}
 	if s.Arena == "" {
 		s.Arena = arenaBySeats(w)
+	}
+	switch {
+	case w.Simulated():
+		s.Machines = "simulated"
+	case w.Prepared != nil:
+		s.Machines = "real"
 	}
 	s.State = w.MatchState
 	switch {

@@ -23,7 +23,9 @@ type Explanation struct {
 	Outcome   world.Outcome `json:"outcome"`
 	Ending    Ending        `json:"ending"` // of its player
 	Headline  string        `json:"headline"`
-	Lines     []Line        `json:"lines"`
+	// Simulated says that none of it happened on real machines.
+	Simulated bool   `json:"simulated,omitempty"`
+	Lines     []Line `json:"lines"`
 }
 
 // Line is one reason.
@@ -65,7 +67,7 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 	if s == nil {
 		return Explanation{}, false
 	}
-	e := Explanation{Territory: territory, Agent: s.Agent, Outcome: world.OutcomeOf(w, territory)}
+	e := Explanation{Territory: territory, Agent: s.Agent, Outcome: world.OutcomeOf(w, territory), Simulated: w.Simulated()}
 	e.Headline = headline(w, m, s, e.Outcome)
 	for i := range s.Milestones {
 		if x := &s.Milestones[i]; x.Passed {

@@ -178,3 +178,7 @@ func (s *Seat) detach(e event.Event, b event.ConsoleDetached) {
 	}
 	s.Touches.push(Touch{Machine: b.Machine, Author: b.Author, FromMS: e.ElapsedMS, ToMS: at(e), InputBytes: b.Bytes, Input: clip(b.Input, maxDetail)})
 }
+
+// Simulated says that the heat's machines were not real ones: nothing that happened on
+// them happened anywhere else. It is known once they are prepared.
+func (w *World) Simulated() bool { return w.Prepared != nil && w.Prepared.Driver == "sim" }

@@ -157,7 +157,13 @@ func (s *Screen) race(h view.Host) tea.Cmd {
 	case !ok:
 		h.Say("no heat can be raced from here")
 	default:
-		return racer.Race(view.Race{Arena: p.Arena, Register: s.src.Drills.File, Store: p.Store, Scenario: s.drill.question.Scenario})
+		r := view.Race{Arena: p.Arena, Register: s.src.Drills.File, Store: p.Store, Scenario: s.drill.question.Scenario}
+		for _, a := range s.drill.arenas {
+			if a.Name == p.Arena {
+				r.Starts = view.Starts(a.Manifest, s.src.Drills.Machines)
+			}
+		}
+		return racer.Race(r)
 	}
 	return nil
 }

@@ -11,10 +11,13 @@ package view
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"refbox/engine/arena"
 	"refbox/engine/recording"
 	"refbox/tui/canvas"
 	"refbox/tui/keymap"
@@ -83,8 +86,8 @@ type Heats interface {
 
 // Racer is a Host that can leave for a heat; the program's is one.
 type Racer interface {
-	// Race ends the program with the wish for a heat. Whoever started it races it, and
-	// shows the screen again with what came of it.
+	// Race asks, and then ends the program with the wish for a heat. Whoever started it
+	// races it, and shows the screen again with what came of it.
 	Race(r Race) tea.Cmd
 }
 
@@ -94,6 +97,27 @@ type Race struct {
 	Register string // the file
 	Store    string
 	Scenario string // that was chosen; "" for none
+	Starts   string // what it starts, as Starts says it
+}
+
+// Starts says what a heat of an arena starts, on "real machines" or others: how many of
+// them, how large, and how long that may take.
+func Starts(m *arena.Manifest, machines string) string {
+	n := m.Machines()
+	what := strings.TrimSuffix(machines, "s")
+	out := fmt.Sprintf("%s starts %s for %s", m.Arena.ID, Plural(len(n), what), Plural(len(m.Territories), "seat"))
+	if strings.HasPrefix(machines, "simulated") {
+		out += ", in no time."
+	} else {
+		mib := uint64(0)
+		for _, one := range n {
+			if one.Resources != nil {
+				mib += one.Resources.MemoryMiB
+			}
+		}
+		out += fmt.Sprintf(", %d MiB of memory in all: seconds where they were prepared before, minutes the first time.", mib)
+	}
+	return out + fmt.Sprintf(" The heat ends with the first that is durable, after %s at the latest.", Span(m.Duration().Milliseconds()))
 }
 
 // Seat is the seat of a heat that a screen is opened over. The recording stays
