@@ -39,11 +39,13 @@ func (s *seat) still() bool {
 	return true
 }
 
-// stirred forgets the looks in vain: something changed in the seat.
+// stirred forgets the looks in vain: something changed in the seat, which is not quiet
+// from now on, however long the round that it changed in still takes.
 func (s *seat) stirred() {
 	for _, g := range s.ladder {
 		g.vain = 0
 	}
+	s.race.hush(s, false)
 }
 
 // hush notes whether a seat is quiet, and ends the race when every seat in it is.

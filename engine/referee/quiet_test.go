@@ -64,3 +64,30 @@ func TestDullRaceGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// A seat that was quiet, and in which something has changed, is not quiet while the
+// round that showed it goes on: the others, which fall silent meanwhile, wait for it.
+func TestQuietSeatStirs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var f *field
+		f = newField(t, Rules{Completion: "last", Milestones: []Milestone{
+			step("first", 10, func(ctx context.Context, s string) error {
+				if s == "other" && f.now() < 15*time.Second { // which says nothing about the seat
+					return &probe.Failure{Category: probe.Transport, Source: "controller", Reason: "channel closed"}
+				}
+				return f.after(14 * time.Second)
+			}),
+			step("long", 10, func(ctx context.Context, s string) error {
+				if s == "other" {
+					return refused("never")
+				}
+				return sleep(ctx, 25*time.Second)
+			}, "first"),
+			step("last", 10, passes, "long"),
+		}}, "late", "other")
+		time.AfterFunc(time.Second, f.race.PlayersEnded)
+		if o := f.run(); o.Winner != "late" || f.now() < 40*time.Second {
+			t.Errorf("%+v after %v", o, f.now())
+		}
+	})
+}
