@@ -18,6 +18,9 @@ var register []byte
 //go:embed ledger/model.json
 var ledgerModel []byte
 
+//go:embed ledger/failover-lab.json
+var laboratoryModel []byte
+
 //go:embed ledger/policy.toml
 var ledgerPolicy []byte
 
@@ -46,6 +49,15 @@ func Library() fs.FS {
 // evidence unless a ledger says otherwise, TOML; the caller leaves them as they are.
 func LedgerModel() []byte  { return ledgerModel }
 func LedgerPolicy() []byte { return ledgerPolicy }
+
+// LedgerModelOf is the failure model of a bundled laboratory, by its arena's name; nil
+// for one that has none.
+func LedgerModelOf(arena string) []byte {
+	if arena == "failover-lab" {
+		return laboratoryModel
+	}
+	return nil
+}
 
 // Register is the example of a datastore register, in TOML; the caller leaves it
 // as it is.

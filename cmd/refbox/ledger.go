@@ -358,7 +358,8 @@ func ledgerInit(a *app) *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Make a ledger: a failure model, what counts as evidence, and an empty log",
 		Long: `Init makes a folder with model.json, policy.toml and ledger.jsonl: of the example, or
-of your own model with --model. Without a folder it makes the main ledger, in the data
+of your own model with --model, or the bundled one of the failover laboratory with
+--model failover-lab. Without a folder it makes the main ledger, in the data
 folder. Files that exist are left alone.`,
 		Example: "  refbox ledger init\n  refbox ledger init ./ledger --model failure-model.json",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -377,7 +378,11 @@ folder. Files that exist are left alone.`,
 			}
 			data := assets.LedgerModel()
 			if model != "" {
-				if data, err = bounded.File(model, ledger.MaxModel); err != nil {
+				data, err = bounded.File(model, ledger.MaxModel)
+				if bundled := assets.LedgerModelOf(model); errors.Is(err, fs.ErrNotExist) && bundled != nil {
+					data, err = bundled, nil
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -395,7 +400,7 @@ folder. Files that exist are left alone.`,
 			return err
 		},
 	}
-	c.Flags().StringVar(&model, "model", "", "a failure model of your own, JSON")
+	c.Flags().StringVar(&model, "model", "", "a failure model of your own, JSON, or failover-lab")
 	c.Flags().BoolVar(&asJSON, "json", false, "print as JSON what was written where")
 	return c
 }

@@ -68,7 +68,7 @@ func rowText(r *ledger.Row) string {
 	var shown []string
 	for _, c := range r.Cells {
 		if len(c.Evidence) > 0 {
-			shown = append(shown, fmt.Sprintf("%s %s (%d)", c.Arena, c.State, len(c.Evidence)))
+			shown = append(shown, fmt.Sprintf("%s %s (%s)", c.Arena, c.State, ledger.Tally(c.Evidence)))
 		} else if len(c.Declares) > 0 {
 			shown = append(shown, c.Arena+" declares "+strings.Join(c.Declares, ", "))
 		}

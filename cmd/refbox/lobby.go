@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"path/filepath"
 	"strings"
 
 	"refbox/engine/arena"
 	"refbox/engine/recording"
+	"refbox/engine/text"
 	"refbox/recordings"
 	"refbox/tui"
 )
@@ -62,6 +64,11 @@ func library(ctx context.Context) (tui.Library, error) {
 		return lib, err
 	}
 	lib.Screens = append(seasonEntries(ctx, filepath.Join(filepath.Dir(dir), "seasons")), registerEntries(filepath.Join(filepath.Dir(dir), "registers"))...)
+	if bundled, err := bundledSeasons(); err == nil {
+		lib.Screens = append(seasonEntries(ctx, bundled), lib.Screens...)
+	} else {
+		slog.Warn("the bundled seasons are not in the lobby", "error", err)
+	}
 	lib.Screens = append(lib.Screens, ledgerEntries(filepath.Join(filepath.Dir(dir), "ledgers"))...)
 	lib.Shelves = []tui.Shelf{folderShelf(dir), embeddedShelf{}}
 	lib.Desk = func(rec *recording.Recording) tui.Desk {
@@ -123,6 +130,11 @@ func listEverything(ctx context.Context, a *app) error {
 		}
 		for _, r := range list {
 			fmt.Fprintln(a.out, strings.TrimRight(fmt.Sprintf("%-40s  %-10s  %-20s  %-7s  %s", r.Path, r.State, r.Winner, r.Badge, r.Machines), " "))
+		}
+	}
+	for _, e := range lib.Screens {
+		if e.Group == "Seasons" {
+			fmt.Fprintf(a.out, "season %s: %s\n", text.Line(e.Name), text.Line(e.Note))
 		}
 	}
 	if a.settings.Reader {

@@ -16,6 +16,7 @@ import (
 	"refbox/engine/archive"
 	"refbox/engine/playback"
 	"refbox/engine/recording"
+	seasonrun "refbox/engine/season/run"
 	"refbox/engine/text"
 )
 
@@ -25,7 +26,7 @@ func newLs(a *app) *cobra.Command {
 		Use:   "ls [DIR...]",
 		Short: "List recordings: arena, winner, times, seats, integrity",
 		Long: `Lists the recordings in each DIR, newest first: folders, at most two levels down,
-and archives beside them. Without a DIR it lists those in the data folder, where heats
+and archives beside them; and the weeks of seasons there. Without a DIR it lists those in the data folder, where heats
 are recorded unless --output says otherwise.
 
 The last column is what replay, why, step and the others open the recording by: a path,
@@ -36,17 +37,41 @@ or without a DIR a name in the data folder. A path that is there wins over such 
 			if err != nil {
 				return err
 			}
+			weeks := listWeeks(args)
+			all := make([]any, 0, len(list)+len(weeks))
+			for _, s := range list {
+				all = append(all, s)
+			}
+			for _, w := range weeks {
+				all = append(all, w)
+			}
 			switch {
 			case asJSON && isTerminal(a.out):
-				return writeJSON(terminalJSON{a.out}, list) // paths are as they are on the disk
+				return writeJSON(terminalJSON{a.out}, all) // paths are as they are on the disk
 			case asJSON:
-				return writeJSON(a.out, list)
+				return writeJSON(a.out, all)
 			}
-			return printRecordings(a, list, len(args) == 0)
+			return printRecordings(a, list, weeks, len(args) == 0)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// listWeeks are the weeks of seasons in folders, or without any in the data folder.
+func listWeeks(paths []string) []seasonrun.Summary {
+	if len(paths) == 0 {
+		dir, err := recordingsDir()
+		if err != nil {
+			return nil // listRecordings says why
+		}
+		paths = []string{filepath.Join(filepath.Dir(dir), "seasons")}
+	}
+	var out []seasonrun.Summary
+	for _, p := range paths {
+		out = append(out, seasonrun.List(p)...)
+	}
+	return out
 }
 
 func listRecordings(paths []string) ([]recording.Summary, error) {
@@ -128,7 +153,7 @@ const (
 
 // printRecordings prints a list; named, of the recordings in the data folder, by their
 // names there.
-func printRecordings(a *app, list []recording.Summary, named bool) error {
+func printRecordings(a *app, list []recording.Summary, weeks []seasonrun.Summary, named bool) error {
 	base := ""
 	if named {
 		var err error
@@ -151,9 +176,19 @@ func printRecordings(a *app, list []recording.Summary, named bool) error {
 			playback.Format(s.DurationMS), fmt.Sprint(len(s.Seats)), s.Machines, integrity(s), text.Line(openedBy(s, base)),
 		})
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && len(weeks) == 0 {
 		_, err := fmt.Fprintln(a.out, "no recordings; refbox run makes one")
 		return err
+	}
+	if len(list) > 0 {
+		if err := printRows(a.out, rows); err != nil || len(weeks) == 0 {
+			return err
+		}
+		fmt.Fprintln(a.out)
+	}
+	rows = [][]string{{"SEASON", "WEEK", "WHAT CAME OF IT", "FOLDER, FOR REFBOX SEASON SHOW"}}
+	for _, w := range weeks {
+		rows = append(rows, []string{fit(w.Season, maxArenaShown), fit(w.Week, maxSeatShown), weekWords(w), text.Line(w.Dir)})
 	}
 	return printRows(a.out, rows)
 }

@@ -55,6 +55,7 @@ func tellWeek(cmd *cobra.Command, a *app, path string, asJSON bool) error {
 		return err
 	}
 	w := shownWeek(f)
+	w.Audit = f.Check(f.Sources) // with the recordings, as season audit does
 	if asJSON {
 		return writeJSON(a.out, struct {
 			season.View

@@ -105,7 +105,7 @@ func printView(a *app, v season.View, rep *season.Audit) error {
 		fmt.Fprintf(&b, "champion %s\n", text.Line(v.Champion))
 	}
 	if rep != nil {
-		fmt.Fprintf(&b, "audit   %s, %d not checkable\n", rep.Badge(), rep.Count(season.Unchecked))
+		fmt.Fprintf(&b, "audit   %s, %d not checkable; season audit names each\n", rep.Badge(), rep.Count(season.Unchecked))
 	}
 	if v.State != "drawn" {
 		fmt.Fprintf(&b, "spend   %s\n", v.Spend)
@@ -127,7 +127,7 @@ func printView(a *app, v season.View, rep *season.Audit) error {
 		b.WriteString("\nstandings\n")
 		for i, s := range v.Standings {
 			fmt.Fprintf(&b, "  %2d  %s  %-9s  %s won, %d durable, %4d points, %d forfeited, %s\n", i+1, text.Pad(text.Line(s.FleetID), widest(v)),
-				fmt.Sprintf("round %d", min(s.ReachedRound, len(v.Rounds))), text.Count(s.Wins, "heat"), s.DurableDeployments, s.MilestonePoints, s.Forfeits,
+				s.Reached(v.Champion), text.Count(s.Wins, "heat"), s.DurableDeployments, s.MilestonePoints, s.Forfeits,
 				season.Money{MicroUSD: s.CostMicroUSD, Complete: s.CostComplete})
 		}
 	}

@@ -65,6 +65,28 @@ type Item struct {
 	Stale string `json:"stale,omitempty"`
 }
 
+// Counts says whether the evidence supports anything: what a gate refused never did, and
+// what is stale does not any more.
+func (it Item) Counts() bool { return it.Kept.Outcome != Inconclusive && it.Stale == "" }
+
+// Tally is how much of some evidence counts, in words for a cell: "2", "2+1" with one
+// piece that does not, "0+1"; "" for none.
+func Tally(items []Item) string {
+	n := 0
+	for _, it := range items {
+		if it.Counts() {
+			n++
+		}
+	}
+	switch rest := len(items) - n; {
+	case len(items) == 0:
+		return ""
+	case rest > 0:
+		return fmt.Sprintf("%d+%d", n, rest)
+	}
+	return fmt.Sprint(n)
+}
+
 // Derive computes the state of everything.
 func (l *Ledger) Derive(set Settings) *Picture {
 	p := &Picture{Rows: []Row{}, Arenas: []string{}, Findings: slices.Clone(l.Findings)}

@@ -10,10 +10,16 @@ import (
 	"refbox/recordings"
 )
 
-// The laboratory's recorded heat shows each scenario of the seed that one host can
-// inject; what its own declaration calls a stand-in is no more than a sample.
+// The laboratory's recorded heat shows each scenario of the seed, and of the bundled
+// model, that one host can inject; what its own declaration calls a stand-in is no more
+// than a sample.
 func TestLaboratoryHeat(t *testing.T) {
-	l, err := ledger.Init(filepath.Join(t.TempDir(), "ledger"), seed(t), assets.LedgerPolicy(), now)
+	t.Run("seed", func(t *testing.T) { laboratory(t, seed(t)) })
+	t.Run("bundled", func(t *testing.T) { laboratory(t, assets.LedgerModelOf("failover-lab")) })
+}
+
+func laboratory(t *testing.T, model []byte) {
+	l, err := ledger.Init(filepath.Join(t.TempDir(), "ledger"), model, assets.LedgerPolicy(), now)
 	if err != nil {
 		t.Fatal(err)
 	}

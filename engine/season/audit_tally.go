@@ -70,7 +70,7 @@ func (a *auditor) tally(shape []Stage) {
 	}
 	a.holds("W7", "sums, order, rounds reached and champion follow from the heats")
 	if champion != nil {
-		a.note("W7", "", "reached_round %d in a bracket of %d rounds is the champion's: one past the last", len(shape)+1, len(shape))
+		a.note("W7", "", "the champion's reached_round is %d, one past the last of %d rounds: that is how the form writes who won it", len(shape)+1, len(shape))
 	} else if w.Completed {
 		a.note("W7", "", "the week has no champion")
 	}

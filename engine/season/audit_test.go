@@ -54,7 +54,7 @@ func TestPublishedWeeks(t *testing.T) {
 			"D1": {"holds"}, "D3": {"holds"}, "D4": {"holds"}, "W1": {"holds"},
 			"W2": {"holds: : round 1 was", "holds: : round 2 was seated by the stream of rounds"},
 			"W3": {"note: : wildcards fit the early rule alone", "would have chosen qwen"},
-			"W4": {"holds", "failure_source arena"}, "W7": {"holds: : sums", "reached_round 3"},
+			"W4": {"holds", "failure_source arena"}, "W7": {"holds: : sums", "reached_round is 3"},
 			"W6": {"holds", "note: round 2, heat 1: was replayed although luna was durable (at 51058 ms); it won again"},
 			"W8": {"never read the variation seed"}, "P1": {"not checkable"}, "D5": {"is the draw's only entropy"},
 		}},
@@ -67,7 +67,7 @@ func TestPublishedWeeks(t *testing.T) {
 			"D1": {"holds"}, "D3": {"not checkable"}, "D4": {"not checkable"}, "W1": {"holds"},
 			"W2": {"round 2 was seated by the stream of rounds"},
 			"W3": {"note: round 1: the wildcard gemini was won by lot among 4 equals at 5 points", "fit the lottery alone"},
-			"W4": {"failure_source arena"}, "W5": {"holds"}, "W6": {"holds"}, "W7": {"holds: : sums", "reached_round 3"},
+			"W4": {"failure_source arena"}, "W5": {"holds"}, "W6": {"holds"}, "W7": {"holds: : sums", "reached_round is 3"},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

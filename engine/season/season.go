@@ -15,6 +15,8 @@
 //   - Strings are sanitised when they are read; counts and sizes are bounded.
 package season
 
+import "fmt"
+
 // Schema is the version of draw.json and week.json.
 const Schema = 1
 
@@ -150,7 +152,7 @@ type Round struct {
 type Standing struct {
 	FleetID            string `json:"fleet_id"`
 	Model              string `json:"model"`
-	ReachedRound       int    `json:"reached_round"` // the champion's is one past the last
+	ReachedRound       int    `json:"reached_round"` // the champion's is one past the last; Reached is for people
 	Heats              int    `json:"heats"`
 	Wins               int    `json:"wins"`
 	DurableDeployments int    `json:"durable_deployments"`
@@ -158,6 +160,15 @@ type Standing struct {
 	Forfeits           int    `json:"forfeits"`
 	CostMicroUSD       int64  `json:"cost_microusd"`
 	CostComplete       *bool  `json:"cost_complete,omitempty"`
+}
+
+// Reached is the round up to which the entrant came, in words: the last in which it had
+// a seat, or champion.
+func (s Standing) Reached(champion string) string {
+	if champion != "" && s.FleetID == champion {
+		return "champion"
+	}
+	return fmt.Sprintf("round %d", s.ReachedRound)
 }
 
 // Week is week.json: what came of a draw, rewritten after every heat.

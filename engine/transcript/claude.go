@@ -10,7 +10,9 @@ import (
 
 // claude reads the session files of Claude Code: a record per line, each content
 // block of a message on a line of its own, results on lines of the user, order
-// by parentUuid, sub-agents in files beside it or in lanes of the same file.
+// by parentUuid, sub-agents in files beside it or in lanes of the same file. What
+// claude --output-format stream-json prints is read too: the same messages in the
+// order they came, without times, a result with the cost at the end.
 type claude struct {
 	*lines
 	seed    maphash.Seed
@@ -20,6 +22,7 @@ type claude struct {
 	lanes   map[string]uint16 // agents by id
 	held    []claudeRecord    // from the first whose parent has not come, in the file's order
 	last    int64
+	spent   int64 // micro-dollars that results have told, which count from the beginning
 	rec     claudeRecord
 	titled  bool
 }
@@ -41,11 +44,13 @@ type claudeRecord struct {
 	zoned                   bool
 	sidechain, meta, oddMsg bool
 	noContent               bool
+	failed                  bool // of a result
 	isObject                bool
 	blocks                  []claudeBlock
 	use                     usageFigures
 	interrupted             bool
 	subAgent, parentCall    string
+	under                   string // the call that started the sub-agent whose record it is, in a stream
 	lone                    int
 }
 
@@ -72,8 +77,7 @@ func openClaude(x *index, st *store, name string) (importer, error) {
 	c := &claude{lines: l, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}, calls: map[uint64]int32{},
 		charges: map[uint64]claudeSpend{}, lanes: map[string]uint16{}, last: noTime}
 	l.record, l.atEnd = c.read, func() { c.release() }
-	x.setClock(Absolute)
-	x.method("largest line per message id", "sum of costUSD",
+	x.method("largest line per message id", "sum of costUSD, or what the result tells",
 		"a harness may log placeholders for input and output tokens while it streams")
 	x.describe(func(i *Info) { i.Harness = "claude-code" })
 	c.findAgents()
@@ -138,11 +142,21 @@ func (c *claude) read(r *skim.Reader, s span) error {
 			rec.parent = c.hash(r.Str(200))
 		case "timestamp":
 			rec.at, rec.zoned, _ = parseTime(r.Str(64))
-		case "sessionId":
+		case "sessionId", "session_id":
 			if !c.titled {
 				rec.session = r.Str(200)
 			}
-		case "version":
+		case "model":
+			rec.model = r.Str(200)
+		case "parent_tool_use_id":
+			rec.under = r.Str(200)
+		case "total_cost_usd":
+			if told := microUSD(r.Float()); told >= c.spent {
+				rec.use.cost, c.spent = told-c.spent, told
+			}
+		case "is_error":
+			rec.failed, _ = r.Bool()
+		case "version", "claude_code_version":
 			if !c.titled {
 				rec.version = r.Str(64)
 			}
@@ -164,7 +178,7 @@ func (c *claude) read(r *skim.Reader, s span) error {
 			rec.summary = r.Str(400)
 		case "message":
 			c.message(r, rec)
-		case "toolUseResult":
+		case "toolUseResult", "tool_use_result":
 			if r.Kind() == skim.Object {
 				for key := range r.Keys() {
 					switch key {
@@ -190,6 +204,12 @@ func (c *claude) read(r *skim.Reader, s span) error {
 			return &skim.SyntaxError{Offset: r.Offset(), What: "more behind the record"}
 		}
 		return r.Err()
+	}
+	if rec.under != "" {
+		rec.sidechain, rec.agentID = true, rec.under
+	}
+	if rec.at != noTime {
+		c.x.setClock(Absolute)
 	}
 	rec.lone = r.Lone
 	if rec.lone > 0 {

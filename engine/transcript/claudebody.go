@@ -37,7 +37,7 @@ func (c *claude) bodies(r *skim.Reader, b *bodies, e entry, block int, result bo
 			if !result {
 				b.f.WorkDir = r.Str(4096)
 			}
-		case "toolUseResult":
+		case "toolUseResult", "tool_use_result":
 			if result {
 				claudeRich(r, &bodies{f: &rich, limit: b.limit})
 			}

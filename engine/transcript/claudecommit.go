@@ -77,6 +77,9 @@ func (c *claude) commit(rec *claudeRecord, flags Flags) {
 	if rec.subAgent != "" && rec.parentCall != "" {
 		c.link(rec.subAgent, rec.parentCall)
 	}
+	if rec.under != "" {
+		c.link(rec.under, rec.under)
+	}
 	switch {
 	case !rec.isObject:
 		oddRecord(c.x, rec.span, "a line that is no record")
@@ -84,6 +87,12 @@ func (c *claude) commit(rec *claudeRecord, flags Flags) {
 		c.words(rec, e)
 	case claudeStates[rec.kind]:
 		e.kind, e.actor = State, System
+		c.x.add(e)
+	case rec.kind == "result":
+		e.kind, e.actor, e.outcome = Lifecycle, System, Succeeded
+		if rec.failed {
+			e.outcome = Failed
+		}
 		c.x.add(e)
 	case rec.kind == "system":
 		e.kind, e.actor = State, System
@@ -106,6 +115,7 @@ func (c *claude) commit(rec *claudeRecord, flags Flags) {
 var claudeStates = map[string]bool{
 	"summary": true, "progress": true, "attachment": true, "queue-operation": true, "file-history-snapshot": true,
 	"file-history-delta": true, "last-prompt": true, "ai-title": true, "custom-title": true, "agent-name": true,
+	"stream_event": true, "rate_limit_event": true, "tool_progress": true, "auth_status": true,
 	"agent-setting": true, "pr-link": true, "mode": true, "permission-mode": true, "tag": true, "agent-color": true,
 }
 

@@ -193,7 +193,8 @@ func (f facts) line() string {
 	case f.has("instance_id", "history"):
 		return "openhands"
 	case f.any("sessionId", "parentUuid", "isSidechain"), f["type"] == "summary" && f.has("leafUuid"),
-		f["type"] == "file-history-snapshot", f["type"] == "queue-operation":
+		f["type"] == "file-history-snapshot", f["type"] == "queue-operation",
+		f.has("session_id") && (f.has("message") || f.has("uuid") || f.any("subtype", "rate_limit_info")): // as --output-format stream-json prints it
 		return "claude-code"
 	case f.has("id", "timestamp", "instructions") || f["type"] == "message" && f.has("role", "content") || f["type"] == "function_call" && f.has("call_id"):
 		return "codex" // before there was an envelope

@@ -59,6 +59,40 @@ func TestClaudeSamples(t *testing.T) {
 	}
 }
 
+// What `claude -p … --output-format stream-json --verbose` prints, as README's recipe
+// keeps it: a session_id in place of a sessionId, no times, a sub-agent by the call that
+// started it, and the cost in the result.
+func TestClaudeStream(t *testing.T) {
+	id := `"session_id":"5f8a2c1e-0001","uuid":"u`
+	tr := opened(t, put(t, t.TempDir(), "transcript.json", `{"type":"system","subtype":"init","cwd":"/w","session_id":"5f8a2c1e-0001","tools":["Bash","Task"],"model":"claude-sonnet-4-5","permissionMode":"default","claude_code_version":"2.0.1","uuid":"u0"}
+{"type":"assistant","message":{"model":"claude-sonnet-4-5","id":"msg_1","type":"message","role":"assistant","content":[{"type":"text","text":"I look around."}],"usage":{"input_tokens":10,"output_tokens":1}},"parent_tool_use_id":null,`+id+`1"}
+{"type":"assistant","message":{"model":"claude-sonnet-4-5","id":"msg_1","type":"message","role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"Bash","input":{"command":"ssh -F c seat 'systemctl --failed'"}}],"usage":{"input_tokens":10,"output_tokens":20}},"parent_tool_use_id":null,`+id+`2"}
+{"type":"user","message":{"role":"user","content":[{"tool_use_id":"toolu_1","type":"tool_result","content":"failover-primary.service","is_error":false}]},"parent_tool_use_id":null,`+id+`3","tool_use_result":{"stdout":"failover-primary.service","stderr":"","interrupted":false}}
+{"type":"rate_limit_event","rate_limit_info":{"status":"allowed"},`+id+`4"}
+{"type":"assistant","message":{"id":"msg_2","role":"assistant","content":[{"type":"tool_use","id":"toolu_2","name":"Task","input":{"prompt":"look"}}],"usage":{"input_tokens":30,"output_tokens":5}},"parent_tool_use_id":null,`+id+`5"}
+{"type":"assistant","message":{"id":"msg_3","role":"assistant","content":[{"type":"text","text":"I am the other."}],"usage":{"input_tokens":3,"output_tokens":2}},"parent_tool_use_id":"toolu_2",`+id+`6"}
+{"type":"user","message":{"role":"user","content":[{"tool_use_id":"toolu_2","type":"tool_result","content":"nothing","is_error":true}]},"parent_tool_use_id":null,`+id+`7"}
+{"type":"result","subtype":"success","is_error":false,"duration_ms":5000,"num_turns":3,"result":"Done.","session_id":"5f8a2c1e-0001","total_cost_usd":0.0123,"usage":{"input_tokens":999,"output_tokens":999},"uuid":"u8"}
+`))
+	wantKinds(t, tr, "state message Bash/shell/ok state Task/delegate/failed message lifecycle")
+	if i := tr.Info(); i.Format != "claude-code" || i.Session != "5f8a2c1e-0001" || i.Model != "claude-sonnet-4-5" || i.WorkDir != "/w" || i.Version != "2.0.1" {
+		t.Errorf("%+v", i)
+	}
+	if f := full(t, tr, 2); f.Command() != "ssh -F c seat 'systemctl --failed'" || f.Output() != "failover-primary.service" {
+		t.Errorf("%+v", f)
+	}
+	tot := tr.Totals()
+	if tot.Input == nil || *tot.Input != 43 || tot.Output == nil || *tot.Output != 27 || tot.CostMicroUSD == nil || *tot.CostMicroUSD != 12300 {
+		t.Errorf("%+v", tot)
+	}
+	if a := tr.Agents(); len(a) != 2 || a[1].Step != 4 {
+		t.Errorf("%+v", a)
+	}
+	for _, f := range tr.Integrity().Findings {
+		t.Errorf("%+v", f)
+	}
+}
+
 // I04: misspelled keys, lines that are no records, the same uuid twice.
 func TestClaudeEdgeCases(t *testing.T) {
 	tr := opened(t, shared.Shared(t, "transcripts", "claude-code", "edge_cases.jsonl"))

@@ -154,9 +154,9 @@ func (p *gridPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focused b
 // drawCell draws a state and how much evidence is behind it.
 func drawCell(c canvas.Canvas, row *ledger.Row, k int) {
 	w, _ := c.Size()
-	state, n := row.State, len(row.Items())
+	state, n := row.State, ledger.Tally(row.Items())
 	if k > 0 {
-		state, n = row.Cells[k-1].State, len(row.Cells[k-1].Evidence)
+		state, n = row.Cells[k-1].State, ledger.Tally(row.Cells[k-1].Evidence)
 	}
 	m := stateSign(state)
 	if m.Shape == 0 {
@@ -165,14 +165,14 @@ func drawCell(c canvas.Canvas, row *ledger.Row, k int) {
 	}
 	c.Set(1, 0, m.Shape, m.Style.With(canvas.Bold))
 	x := c.PutFit(3, 0, w-4, m.Word, m.Style)
-	if s := fmt.Sprintf(" %d", n); n > 0 && x+len(s) <= w {
-		c.Put(x, 0, s, dim)
+	if n != "" && x+1+len(n) <= w {
+		c.Put(x+1, 0, n, dim)
 	}
 }
 
 // legend says on the lower side what stands in a cell.
 func legend(c canvas.Canvas, area canvas.Rect) {
-	const says = " state, pieces of evidence; · nothing declared, nothing shown "
+	const says = " state, evidence that counts + that does not; · nothing declared, nothing shown "
 	if area.W >= text.Width(says)+26 {
 		c.Put(area.X+2, area.Y+area.H-1, says, dim)
 	}

@@ -125,7 +125,11 @@ func (s *Screen) drawBadge(c canvas.Canvas, r canvas.Rect, focused bool) {
 	if n := a.Count(season.Broken); n > 0 {
 		put(fmt.Sprintf(": %d broken", n), alarm)
 	}
-	put(fmt.Sprintf("  %d hold, %d noted, %d not checkable", a.Count(season.Holds), a.Count(season.Note), a.Count(season.Unchecked)), plain)
+	without := "not checkable"
+	if len(s.r.Here) > 0 && !(s.deep != nil && s.deepOf == s.r) {
+		without = "not checkable yet" // without the recordings
+	}
+	put(fmt.Sprintf("  %d hold, %d noted, %d %s", a.Count(season.Holds), a.Count(season.Note), a.Count(season.Unchecked), without), plain)
 	put("  rules: "+text.Line(s.r.View.RuleSet), dim)
 	if d := text.Line(strings.Join(a.Documents, ", ")); d != "" {
 		put("  from "+d, dim)

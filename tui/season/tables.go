@@ -69,10 +69,7 @@ func (p *standingsPane) draw(c canvas.Canvas, area canvas.Rect, r *reading, focu
 		case s.FleetID == entrant:
 			st, mark = loud, "▸"
 		}
-		reached := fmt.Sprintf("round %d", min(s.ReachedRound, max(1, len(v.Rounds))))
-		if mark == "★" {
-			reached = "champion"
-		}
+		reached := s.Reached(v.Champion)
 		l := row(fmt.Sprint(p.top+y+1), mark, s.FleetID, s.Model, reached, fmt.Sprint(s.Wins), fmt.Sprint(s.DurableDeployments), fmt.Sprint(s.MilestonePoints), fmt.Sprint(s.Forfeits),
 			season.Money{MicroUSD: s.CostMicroUSD, Complete: s.CostComplete}.String(), st, plain)
 		l.draw(in, 1, y+1, w-2)

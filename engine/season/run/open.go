@@ -161,12 +161,17 @@ type Summary struct {
 	Of       int    `json:"of"`    // of the bracket's
 }
 
-// List summarises the weeks below a folder, SEASON/WEEK, by their names. Nothing is
-// recomputed; what cannot be read is left out.
+// List summarises the weeks of a folder, by their names: that of a week, those in a
+// season's, or those below, SEASON/WEEK. Nothing is recomputed; what cannot be read is
+// left out.
 func List(dir string) []Summary {
-	draws, err := filepath.Glob(filepath.Join(dir, "*", "*", drawFile))
-	if err != nil {
-		return nil
+	var draws []string
+	for _, below := range []string{"", "*", "*/*"} {
+		some, err := filepath.Glob(filepath.Join(escaped(dir), below, drawFile))
+		if err != nil {
+			return nil
+		}
+		draws = append(draws, some...)
 	}
 	var out []Summary
 	for _, file := range draws {
@@ -193,4 +198,9 @@ func List(dir string) []Summary {
 		out = append(out, s)
 	}
 	return out
+}
+
+// escaped is a folder's name as a pattern that matches nothing else.
+func escaped(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(dir)
 }
