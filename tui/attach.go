@@ -173,7 +173,17 @@ func (h *heat) bar(keys keymap.Map, c canvas.Canvas) {
 		x = c.Put(x, 0, "  password ", canvas.Fg(canvas.Dim))
 		x = c.Put(x, 0, text.Line(l.Password), canvas.Fg(canvas.Title).With(canvas.Bold)) + 2
 	}
-	c.PutFit(x, 0, max(0, w-1-x), "every key goes there; what it shows is recorded", canvas.Fg(canvas.Dim))
+	c.PutFit(x, 0, max(0, w-1-x), fitting(w-1-x, "every key goes there; what it shows is recorded", "keys go there; it is recorded", "recorded"), canvas.Fg(canvas.Dim))
+}
+
+// fitting is the first of some ways to say something that has room; else the last.
+func fitting(room int, ways ...string) string {
+	for _, s := range ways {
+		if text.Width(s) <= room {
+			return s
+		}
+	}
+	return ways[len(ways)-1]
 }
 
 // drawAttached draws the console that is attached over the whole area; false when

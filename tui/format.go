@@ -16,13 +16,13 @@ func clockShort(ms uint64) string {
 	return short
 }
 
-// speedName is a playing speed as ×¼, ×1, ×16.
+// speedName is a playing speed as ×1/4, ×1, ×16: fractions in letters that any terminal has.
 func speedName(speed float64) string {
 	switch speed {
 	case 0.25:
-		return "×¼"
+		return "×1/4"
 	case 0.5:
-		return "×½"
+		return "×1/2"
 	}
 	return "×" + strconv.FormatFloat(speed, 'g', 4, 64)
 }

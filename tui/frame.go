@@ -22,6 +22,7 @@ func (m *model) draw() {
 	m.drawHeader(c.Sub(head))
 	m.top().draw(c.Sub(body))
 	m.drawFooter(c.Sub(foot))
+	m.drawNotice(c)
 	if m.help != nil {
 		m.help.draw(c.Sub(body))
 	}
@@ -104,15 +105,28 @@ func helpHint(k keymap.Map) string {
 	return key + " " + word
 }
 
+// drawNotice shows the notice in the footer; one that is too long for it lies over as many
+// rows above as it needs, and nothing else moves.
+func (m *model) drawNotice(c canvas.Canvas) {
+	if m.notice == "" || m.prompt != nil {
+		return
+	}
+	w, h := c.Size()
+	lines := text.Wrap(m.notice, max(1, w-2))
+	for i, l := range lines[max(0, len(lines)-h/2):] {
+		y := h - min(len(lines), h/2) + i
+		c.Fill(canvas.Rect{X: 0, Y: y, W: w, H: 1}, ' ', canvas.Style{})
+		c.PutFit(1, y, w-2, l, canvas.Fg(canvas.Accent))
+	}
+}
+
 func (m *model) drawFooter(c canvas.Canvas) {
-	w, _ := c.Size()
 	switch {
 	case m.prompt != nil:
 		m.prompt.draw(c)
 		return
 	case m.notice != "":
-		c.PutFit(1, 0, w-2, m.notice, canvas.Fg(canvas.Accent))
-		return
+		return // drawNotice shows it
 	}
 	if r, ok := m.top().(rawKeys); ok && r.wantsRaw() {
 		r.bar(m.cfg.Keys, c)

@@ -281,7 +281,11 @@ func (h *heat) status(c canvas.Canvas) {
 	// Who leads matters more than how many there are.
 	x += 2
 	sign, badge, badgeStyle := h.badge()
-	if lead, room := h.lead(), w-x-2*text.Width(sign); lead != "" && room >= min(8, text.Width(lead)) {
+	lead, room := h.lead(), w-x-2*text.Width(sign)
+	if who, won := strings.CutPrefix(lead, "winner "); won && text.Width(lead) > room {
+		lead = "★ " + who // a sign gives way to no part of a name
+	}
+	if lead != "" && room >= min(8, text.Width(lead)) {
 		x = c.PutFit(x, 0, room, lead, canvas.Fg(canvas.Title)) + 3
 	}
 	if text.Width(badge) > w-x {

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"slices"
+	"strings"
 
 	"refbox/engine/text"
 	"refbox/engine/world"
@@ -12,11 +13,12 @@ import (
 
 // helpScreen lists the keys, from the key map, and what the signs mean.
 type helpScreen struct {
-	keys keymap.Map
-	in   screen
-	up   int
-	rows int // of content, as last drawn
-	room int
+	keys  keymap.Map
+	ascii bool
+	in    screen
+	up    int
+	rows  int // of content, as last drawn
+	room  int
 }
 
 // key scrolls; false closes the help.
@@ -80,6 +82,15 @@ func (s *helpScreen) concerns(g keymap.Group) bool {
 	return slices.ContainsFunc(s.in.hints(), func(a keymap.Action) bool { return s.keys.Binding(a).Group == g })
 }
 
+// names are a binding's keys. In plain letters an arrow would be another key's sign.
+func (s *helpScreen) names(b keymap.Binding) string {
+	names := s.keys.Names(b)
+	if !s.ascii {
+		return names
+	}
+	return strings.NewReplacer("←", "left", "→", "right", "↑", "up", "↓", "down").Replace(names)
+}
+
 func (s *helpScreen) drawGroup(c canvas.Canvas, g keymap.Group) int {
 	w, _ := c.Size()
 	c.Put(1, 0, string(g), canvas.Fg(canvas.Title).With(canvas.Bold))
@@ -88,7 +99,7 @@ func (s *helpScreen) drawGroup(c canvas.Canvas, g keymap.Group) int {
 		if b.Group != g {
 			continue
 		}
-		c.PutFit(2, y, 17, s.keys.Names(b), canvas.Fg(canvas.Key).With(canvas.Bold))
+		c.PutFit(2, y, 17, s.names(b), canvas.Fg(canvas.Key).With(canvas.Bold))
 		for _, l := range text.Wrap(b.Long, max(8, w-20)) {
 			c.Put(20, y, l, canvas.Fg(canvas.Text))
 			y++

@@ -76,8 +76,16 @@ func (h *heat) drawRungList(c canvas.Canvas, seat *world.Seat) {
 	for y := 0; y < rows && y < len(rungs); y++ {
 		h.drawRung(c, y, names, rungs[y])
 	}
+	moreRungs(c, rows-1, len(rungs)-rows)
 	if rows > len(rungs) {
 		c.PutFit(1, rows-1, w-2, "this recording names no topology", canvas.Fg(canvas.Dim))
+	}
+}
+
+// moreRungs says at the end of a ladder's last row how many have none.
+func moreRungs(c canvas.Canvas, y, n int) {
+	if w, _ := c.Size(); n > 0 && y >= 0 {
+		c.PutRight(w-1, y, w/2, fmt.Sprintf(" +%d more", n), canvas.Fg(canvas.Key))
 	}
 }
 

@@ -409,7 +409,7 @@ func (m *model) onKey(k tea.KeyMsg) tea.Cmd {
 	}
 	switch a {
 	case keymap.Help:
-		m.help = &helpScreen{keys: m.cfg.Keys, in: m.top()}
+		m.help = &helpScreen{ascii: m.cfg.Output.ASCII, keys: m.cfg.Keys, in: m.top()}
 		return nil
 	case keymap.Theme:
 		m.nextTheme()

@@ -205,6 +205,8 @@ func (s *seatScreen) drawRungs(c canvas.Canvas, seat *world.Seat) {
 			view.Choose(c, y)
 		}
 	}
+	// What has no row is counted, beside the last that has one.
+	moreRungs(c, y-1, len(rungs)-y)
 	s.drawBlocker(c.Sub(canvas.Rect{X: 1, Y: h - 1, W: w - 2, H: 1}), seat)
 	if room := foot - y - 2; room > 0 {
 		c.HLine(0, y, w, '┄', canvas.Fg(canvas.Border))

@@ -79,7 +79,7 @@ func (h *heat) sit(m *model, atOnce bool) tea.Cmd {
 		if h.desk.Desk == nil {
 			m.say("this heat is not live here: take a seat in the lobby")
 		} else {
-			m.say("no person plays in this heat; refbox play ARENA takes a seat, a fleet file may name one")
+			m.say("no person plays in this heat; refbox play ARENA takes a seat")
 		}
 		return nil
 	}
@@ -169,7 +169,7 @@ func (s *sitScreen) bar(keys keymap.Map, c canvas.Canvas) {
 	key, _ := keys.Hint(keymap.Detach)
 	x := c.Put(1, 0, key, canvas.Fg(canvas.Key).With(canvas.Bold))
 	x = c.Put(x+1, 0, "to the heat, and back", canvas.Fg(canvas.Dim)) + 2
-	line, st := "every key goes to the machine; what it shows is recorded", canvas.Fg(canvas.Dim)
+	line, st := fitting(w-1-x, "every key goes to the machine; what it shows is recorded", "keys go to the machine; it is recorded", "recorded"), canvas.Fg(canvas.Dim)
 	if why := s.closed(keys); why != "" {
 		line, st = why, canvas.Fg(canvas.Warn)
 	}
@@ -332,6 +332,7 @@ func (s *sitScreen) drawPanel(c canvas.Canvas, r canvas.Rect, seat *world.Seat) 
 	for ; y < len(rungs) && y < h-2; y++ {
 		s.drawRung(in, y, names, rungs[y])
 	}
+	moreRungs(in, y-1, len(rungs)-y)
 	blocker := min(3, max(0, h-y))
 	s.drawBlocker(in.Sub(canvas.Rect{X: 1, Y: y, W: w - 2, H: blocker}), seat)
 	y += blocker

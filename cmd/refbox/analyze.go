@@ -179,7 +179,7 @@ func printAnalysis(w io.Writer, one analysis.Analysis) error {
 	first := "none"
 	for _, s := range one.Steps {
 		if s.Changed && first == "none" {
-			first = fmt.Sprintf("action %d; the record has no times", s.Index)
+			first = fmt.Sprintf("action %d; the record has no times", s.Index+1)
 		}
 	}
 	if m.FirstMutationMS != nil {
@@ -218,7 +218,7 @@ func printAnalysis(w io.Writer, one analysis.Analysis) error {
 		if timed {
 			at = clock(&s.StartedMS, false)
 		}
-		row := []string{fmt.Sprint(s.Index), at, string(s.Kind)}
+		row := []string{fmt.Sprint(s.Index + 1), at, string(s.Kind)}
 		if refers {
 			ref := string(s.ReferenceKind)
 			if s.ReferenceKind == s.Kind {

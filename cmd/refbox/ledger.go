@@ -252,9 +252,11 @@ terminal it asks first. What each gate saw says refbox ledger show, or --json.`,
 			if l.Log() == "" {
 				return environmentError(errors.New("there is no ledger to append to yet; run: refbox ledger init"))
 			}
-			path, err := filepath.Abs(locate(args[0]))
-			if err != nil {
-				return err
+			// A whole path is kept, so that the evidence is found from anywhere; a bundled
+			// heat has none.
+			path := locate(args[0])
+			if whole, err := filepath.Abs(path); err == nil && there(whole) {
+				path = whole
 			}
 			rec, err := openRecording(path)
 			if err != nil {

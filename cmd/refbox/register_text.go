@@ -70,7 +70,7 @@ func printLine(l *lines, indent string, f *register.Finding) {
 	if f.MigrationID != nil {
 		about += " by " + *f.MigrationID
 	}
-	l.f("%s%-8s  %s  %s: %s", indent, f.Severity, f.Code, about, f.Detail)
+	l.f("%s%-8s  %s  %s: %s", indent, f.Severity, f.Code, about, f.Says())
 }
 
 func printFinding(w io.Writer, x *register.Explanation) error {
@@ -179,7 +179,7 @@ func printStep(l *lines, what string, s *register.Step) {
 		l.f("    closes %s", brief(&s.Closes[i]))
 	}
 	for i := range s.Opens {
-		l.f("    opens  %s: %s", brief(&s.Opens[i]), s.Opens[i].Detail)
+		l.f("    opens  %s: %s", brief(&s.Opens[i]), s.Opens[i].Says())
 	}
 	for _, c := range s.Cells {
 		l.f("    %s: %s → %s", c.ScenarioID, cellText(c.Before), cellText(c.After))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -83,7 +84,7 @@ func verifiersOf(rec *recording.Recording, name string) (*arena.Package, string,
 
 func printReview(a *app, dir string, rep review.Report, all bool) error {
 	for _, v := range rep.Verdicts {
-		if v.Status == review.Follows && !all {
+		if (v.Status == review.Follows || v.Status == review.Insufficient) && !all {
 			continue
 		}
 		about := strings.TrimSpace(strings.Join([]string{v.Territory, v.Milestone, v.Attack}, " "))
@@ -103,9 +104,37 @@ func printReview(a *app, dir string, rep review.Report, all bool) error {
 			fmt.Fprintf(a.out, "             [%s]\n", text.Line(v.Record))
 		}
 	}
+	printUnsettled(a, rep)
 	_, err := fmt.Fprintf(a.out, "%s: %s by the verifiers of %s: %d follow, %d differ, %d not settled by their records, %d ruled by a person\n",
 		text.Line(dir), text.Count(len(rep.Verdicts), "verdict"), text.Line(rep.Verifiers), rep.Follow, rep.Differ, rep.Insufficient, rep.Ruled)
 	return err
+}
+
+// printUnsettled says why verdicts are not settled: each reason once, with the verdicts
+// below it.
+func printUnsettled(a *app, rep review.Report) {
+	var reasons []string
+	about := map[string][]review.Verdict{}
+	for _, v := range rep.Verdicts {
+		if v.Status != review.Insufficient {
+			continue
+		}
+		why := cmp.Or(v.Lack, v.Why)
+		if about[why] == nil {
+			reasons = append(reasons, why)
+		}
+		about[why] = append(about[why], v)
+	}
+	for _, why := range reasons {
+		fmt.Fprintf(a.out, "%s not settled, since %s:\n", text.Count(len(about[why]), "verdict"), text.Line(why))
+		for _, v := range about[why] {
+			line := strings.TrimSpace(strings.Join([]string{v.Territory, v.Milestone, v.Attack}, " "))
+			if v.Why != why {
+				line += ": " + v.Why
+			}
+			fmt.Fprintf(a.out, "  %s  %-10s %-9s  %s\n", playback.Format(v.MS), v.Kind, v.Ruled.Verdict, text.Line(line))
+		}
+	}
 }
 
 // findingWords is a verdict in a line.

@@ -110,34 +110,34 @@ func TestMeasure(t *testing.T) {
 		name, want string
 		tape
 	}{
-		{"to the first pass of the named milestone, not to the end", "one 0.7 min (38987 ms); two at least 55000 ms, censored: another seat got there first; three at least 55000 ms, censored: another seat got there first",
+		{"to the first pass of the named milestone, not to the end", "one 42s (38987 ms); two at least 55000 ms, censored: another seat got there first; three at least 55000 ms, censored: another seat got there first",
 			tape{say: []at{pass(38_987, "one", "writes"), pass(54_000, "one", "reboot")}, end: 55_000, reason: first}},
-		{"several get there", "one 0.7 min (38987 ms); two 0.7 min (39000 ms); three at least 55000 ms, censored: another seat got there first",
+		{"several get there", "one 42s (38987 ms); two 42s (39000 ms); three at least 55000 ms, censored: another seat got there first",
 			tape{say: []at{pass(38_987, "one", "writes"), pass(39_000, "two", "writes")}, end: 55_000, reason: first}},
-		{"nobody gets there in the whole time", "one failed: not there in 15.1 min; two failed: not there in 15.1 min; three failed: not there in 15.1 min", tape{end: 900_001, reason: timedOut}},
-		{"with the time over, but somebody there", "one 0.1 min (1 ms); two at least 900000 ms, censored: another seat got there first; three at least 900000 ms, censored: another seat got there first",
+		{"nobody gets there in the whole time", "one failed: not there in 15.1m; two failed: not there in 15.1m; three failed: not there in 15.1m", tape{end: 900_001, reason: timedOut}},
+		{"with the time over, but somebody there", "one 6s (1 ms); two at least 900000 ms, censored: another seat got there first; three at least 900000 ms, censored: another seat got there first",
 			tape{say: []at{pass(1, "one", "writes")}, end: 900_000, reason: timedOut}},
 		{"another reason than the time", "one at least 5000 ms, censored: lights out; two at least 5000 ms, censored: lights out; three at least 5000 ms, censored: lights out", tape{end: 5_000, reason: "lights out"}},
-		{"taken back for good", "one failed: not there in 15.0 min; two failed: not there in 15.0 min; three failed: not there in 15.0 min",
+		{"taken back for good", "one failed: not there in 15m; two failed: not there in 15m; three failed: not there in 15m",
 			tape{say: []at{pass(10, "one", "writes"), {20, event.MilestoneRevoked{Territory: "one", Milestone: "writes"}}}, end: 900_000, reason: timedOut}},
-		{"taken back and passed again", "one 0.1 min (30 ms)", tape{say: []at{pass(10, "one", "writes"), {20, event.MilestoneRevoked{Territory: "one", Milestone: "writes"}}, pass(30, "one", "writes")}, end: 40, reason: first}},
-		{"from a milestone", "one 0.1 min (70 ms); two at least 0 ms, censored: its clock never started",
+		{"taken back and passed again", "one 6s (30 ms)", tape{say: []at{pass(10, "one", "writes"), {20, event.MilestoneRevoked{Territory: "one", Milestone: "writes"}}, pass(30, "one", "writes")}, end: 40, reason: first}},
+		{"from a milestone", "one 6s (70 ms); two at least 0 ms, censored: its clock never started",
 			tape{manifest: func(m *arena.Manifest) { from := "reads"; m.Clock.From = &from }, say: []at{pass(30, "one", "reads"), pass(100, "one", "writes"), pass(100, "two", "writes")}, end: 200, reason: first}},
-		{"from the fault's confirmation", "one 0.1 min (600 ms); two at least 0 ms, censored: its clock never started",
+		{"from the fault's confirmation", "one 6s (600 ms); two at least 0 ms, censored: its clock never started",
 			tape{manifest: crash, say: []at{{100, event.FaultInjected{Territory: "one", Fault: "power-cut", Target: "host"}}, {400, event.FaultConfirmed{Territory: "one", Fault: "power-cut", Target: "host", Receipt: json.RawMessage(`{"confirmed":true}`)}}, pass(1_000, "one", "writes"),
 				{100, event.FaultInjected{Territory: "two", Fault: "disk-full", Target: "host"}}, {400, event.FaultConfirmed{Territory: "two", Fault: "disk-full", Target: "host", Receipt: json.RawMessage(`{"confirmed":true}`)}}}, end: 2_000, reason: first}},
 		{"passed before the fault only", "one at least 1600 ms, censored: lights out",
 			tape{manifest: crash, say: []at{pass(50, "one", "writes"), {100, event.FaultInjected{Territory: "one", Fault: "power-cut", Target: "host"}}, {400, event.FaultConfirmed{Territory: "one", Fault: "power-cut", Target: "host", Receipt: json.RawMessage(`{"confirmed":true}`)}}}, end: 2_000, reason: "lights out"}},
-		{"an arena that starts broken", "one 0.1 min (1000 ms)",
+		{"an arena that starts broken", "one 6s (1000 ms)",
 			tape{manifest: func(m *arena.Manifest) {
 				crash(m)
 				m.Exercises = append(m.Exercises, arena.Exercise{Scenario: "s", Fault: arena.StartsBroken})
 			}, say: []at{{100, event.FaultInjected{Territory: "one", Fault: "power-cut", Target: "host"}}, {400, event.FaultConfirmed{Territory: "one", Fault: "power-cut", Target: "host", Receipt: json.RawMessage(`{"confirmed":true}`)}}, pass(1_000, "one", "writes")}, end: 2_000, reason: first}},
-		{"a seat that could not go on is no failure", "one failed: not there in 15.0 min; two at least 300 ms, censored: the machine died",
+		{"a seat that could not go on is no failure", "one failed: not there in 15m; two at least 300 ms, censored: the machine died",
 			tape{say: []at{{300, event.SeatUnavailable{Territory: "two", Source: "provider", Detail: "the machine died"}}}, end: 900_000, reason: timedOut}},
-		{"a pause", "one 0.1 min (500 ms) paused; two at least 900 ms, censored: another seat got there first paused",
+		{"a pause", "one 6s (500 ms) paused; two at least 900 ms, censored: another seat got there first paused",
 			tape{say: []at{{200, event.HeatPaused{Author: "a", Reason: "r"}}, {200, event.HeatResumed{Author: "a", Reason: "r", PausedMS: 5000}}, pass(500, "one", "writes")}, end: 900, reason: first}},
-		{"a pause after it", "one 0.1 min (500 ms); two at least 900 ms, censored: another seat got there first paused",
+		{"a pause after it", "one 6s (500 ms); two at least 900 ms, censored: another seat got there first paused",
 			tape{say: []at{pass(500, "one", "writes"), {600, event.HeatPaused{Author: "a", Reason: "r"}}, {600, event.HeatResumed{Author: "a", Reason: "r", PausedMS: 5000}}}, end: 900, reason: first}},
 	} {
 		m, err := x.measure(t)

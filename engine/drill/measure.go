@@ -56,13 +56,19 @@ type Seat struct {
 // Minutes are the seat's time in minutes, rounded up to a tenth.
 func (s Seat) Minutes() float64 { return register.TenthsUp(s.MS) }
 
+// span is that as all times of a register are shown.
+func (s Seat) span() string {
+	m := s.Minutes()
+	return register.Span(&m)
+}
+
 // Words are the seat's time, as far as it is known.
 func (s Seat) Words() string {
 	switch s.Outcome {
 	case Passed:
-		return fmt.Sprintf("%.1f min (%d ms)", s.Minutes(), s.MS)
+		return fmt.Sprintf("%s (%d ms)", s.span(), s.MS)
 	case Failed:
-		return fmt.Sprintf("failed: not there in %.1f min", s.Minutes())
+		return "failed: not there in " + s.span()
 	}
 	return fmt.Sprintf("at least %d ms, censored: %s", s.MS, s.Why)
 }

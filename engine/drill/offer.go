@@ -51,7 +51,7 @@ func (v Verdict) String() string {
 		holds = "OVER"
 	}
 	what := map[string]string{"objectives.rtoMinutes": "the objective (RTO)", "promotion.minutes": "what the promotion is declared to take"}[v.Against]
-	return fmt.Sprintf("%.1f min (%d ms) is %s %s, %s", v.Minutes, v.MS, holds, what, register.Span(&v.Limit))
+	return fmt.Sprintf("%s (%d ms) is %s %s, %s", register.Span(&v.Minutes), v.MS, holds, what, register.Span(&v.Limit))
 }
 
 // Short is the verdict without the time.
@@ -195,7 +195,7 @@ func (o *Offer) add(s *register.Store) {
 			continue
 		}
 		d := register.Drill{Date: m.Day, Outcome: register.Fail, Heat: m.ID + "/" + x.Territory}
-		note := fmt.Sprintf("%s by %s on arena %s: not there in %.1f min", m.Procedure, x.Agent, m.Arena, x.Minutes())
+		note := fmt.Sprintf("%s by %s on arena %s: not there in %s", m.Procedure, x.Agent, m.Arena, x.span())
 		if x.Outcome == Passed {
 			ms, minutes := x.MS, x.Minutes()
 			d.Outcome, d.MeasuredMs, d.MeasuredMinutes = register.Pass, &ms, &minutes

@@ -17,6 +17,8 @@ import (
 type Insufficient struct {
 	Reason string
 	Spent  bool // what it asked was recorded, but not so often
+	// Partly: an answer was recorded, but only its first KiB, or not as it was.
+	Partly bool
 }
 
 func (e *Insufficient) Error() string { return e.Reason }
@@ -151,14 +153,14 @@ func (p *Replay) unanswered(ask Record) error {
 	_, asked := p.records[key(p.epoch, ask)]
 	what := question(ask)
 	if asked {
-		return &Insufficient{what + " was asked less often when it was recorded", true}
+		return &Insufficient{what + " was asked less often when it was recorded", true, false}
 	}
 	for k := range p.records {
 		if _, rest, _ := strings.Cut(k, " "); fmt.Sprintf("%d %s", p.epoch, rest) == key(p.epoch, ask) {
-			return &Insufficient{what + " was recorded only before or after something else changed the seat", false}
+			return &Insufficient{what + " was recorded only before or after something else changed the seat", false, false}
 		}
 	}
-	return &Insufficient{what + " was not recorded", false}
+	return &Insufficient{what + " was not recorded", false, false}
 }
 
 // question is a call in a few words.
@@ -191,7 +193,7 @@ func (p *Replay) eventually(timeout, every time.Duration, try func() error) erro
 			if p.left == 0 && p.gaveUp || p.clock+uint64((2*every).Milliseconds()) >= deadline {
 				return last
 			}
-			return &Insufficient{"it would have gone on asking: " + spent.Reason, false}
+			return &Insufficient{"it would have gone on asking: " + spent.Reason, false, false}
 		case !errors.As(err, &f) || f.Category == Broken || p.left == left || p.clock >= deadline:
 			return err
 		}
@@ -260,7 +262,7 @@ func whole(r Record, name string) (string, error) {
 	s := said(r, name)
 	_, counted := r.Response["bytes"]
 	if counted && number(r, "bytes") != len(s) || !counted && len(s) >= maxShown && strings.HasSuffix(s, text.Ellipsis) {
-		return "", &Insufficient{"the answer to " + question(r) + " was not kept whole when it was recorded", false}
+		return "", &Insufficient{"the answer to " + question(r) + " was not kept whole when it was recorded", false, true}
 	}
 	return s, nil
 }
@@ -294,7 +296,7 @@ func (g remembered) ask(verb string, request map[string]any) (Record, error) {
 }
 
 func (g remembered) Hello(context.Context) (vm.Hello, error) {
-	return vm.Hello{}, &Insufficient{"no verifier asks for this", false}
+	return vm.Hello{}, &Insufficient{"no verifier asks for this", false, false}
 }
 
 func (g remembered) Run(_ context.Context, argv []string, _ []byte) (vm.RunResult, error) {

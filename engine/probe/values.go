@@ -279,7 +279,7 @@ func guestMethods(machine string) map[string]method {
 				return nil, err
 			}
 			if r.a.Seat.replay != nil {
-				return nil, &Insufficient{"of listeners only the ports were recorded", false}
+				return nil, &Insufficient{"of listeners only the ports were recorded", false, false}
 			}
 			g, err := r.a.Guest(machine)
 			if err != nil {

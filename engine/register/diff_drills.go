@@ -103,7 +103,7 @@ func (d *Drilled) String() string {
 	switch m := d.Drill.MeasuredMinutes; {
 	case m == nil:
 	case d.Drill.MeasuredMs != nil:
-		out += fmt.Sprintf(", %.1f min (%d ms)", *m, *d.Drill.MeasuredMs)
+		out += fmt.Sprintf(", %s (%d ms)", span(m), *d.Drill.MeasuredMs)
 	default:
 		out += ", " + span(m)
 	}

@@ -59,6 +59,9 @@ type Verdict struct {
 	Ruled   Finding  `json:"ruled"`
 	Derived *Finding `json:"derived,omitempty"` // nil where nothing could be derived
 	Why     string   `json:"why,omitempty"`     // of a status other than follows
+	// Lack is what keeps a verdict from being settled, in the same words for all that lack
+	// the same; Why says it of this one.
+	Lack string `json:"lack,omitempty"`
 	// SameVerifier: the file that ruled is the one that was run.
 	SameVerifier bool `json:"same_verifier"`
 }
@@ -299,6 +302,10 @@ var errAltered = errors.New("its probe records are not those that the log has th
 func (x *reviewer) review(v Verdict, sha string, derive func(v Verdict, e probe.Evidence) (Finding, error)) Verdict {
 	unsettled := func(err error) Verdict {
 		v.Status, v.Why = Insufficient, text.Line(err.Error())
+		v.Lack = v.Why
+		if lacks := (*probe.Insufficient)(nil); errors.As(err, &lacks) && lacks.Partly {
+			v.Lack = "an answer that the verifier read is not in the records whole: they hold the first KiB of each"
+		}
 		return v
 	}
 	e, err := x.evidence(v.Record, sha)
@@ -323,7 +330,7 @@ func (x *reviewer) review(v Verdict, sha string, derive func(v Verdict, e probe.
 	}
 	v.SameVerifier = file.SHA256() == e.VerifierSHA256
 	if !v.SameVerifier && !x.newer {
-		return unsettled(fmt.Errorf("%s has changed since: what ruled was %.12s; give a package with --arena to run its verifiers", e.Verifier, e.VerifierSHA256))
+		return unsettled(fmt.Errorf("%s has changed since it ruled: it was %.12s then and is %.12s now; --arena with a package of that time runs the old one", e.Verifier, e.VerifierSHA256, file.SHA256()))
 	}
 	got, err := derive(v, e)
 	var lacks *probe.Insufficient

@@ -134,7 +134,7 @@ func defaults() []Binding {
 		{MarkNext, Time, []string{"]", "alt+n"}, "milestone", "next milestone"},
 		{ActionBack, Time, []string{"{", "alt+b"}, "action", "previous agent action"},
 		{ActionNext, Time, []string{"}", "alt+f"}, "action", "next agent action"},
-		{Slower, Time, []string{"<", "alt+-"}, "slower", "slower, down to ×¼"},
+		{Slower, Time, []string{"<", "alt+-"}, "slower", "slower, down to ×1/4"},
 		{Faster, Time, []string{">", "alt+="}, "faster", "faster, up to ×64"},
 		{Normal, Time, []string{"backspace", "alt+1"}, "×1", "normal speed"},
 		{Idle, Time, []string{"I"}, "idle", "shorten stretches in which nothing happens"},

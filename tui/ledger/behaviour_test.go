@@ -19,11 +19,11 @@ import (
 // The header counts what is observed of what can be; accepted and owned ones apart.
 func TestHeader(t *testing.T) {
 	d := drive(t, source(seed(t)), 120, 34)
-	if got := d.status(80); got != "observed 0 of 8 injectable  of all 9: □ 1 accepted  → 1 owned" {
+	if got := d.status(80); got != "observed 0 of 8 injectable  □ 1 accepted  → 1 owned  of 9 in all" {
 		t.Errorf("the seed alone: %q", got)
 	}
 	d = drive(t, source(book(t, seedModel(t))), 120, 34)
-	if got := d.status(80); got != "observed 1 of 8 injectable  of all 9: □ 1 accepted  → 1 owned" {
+	if got := d.status(80); got != "observed 1 of 8 injectable  □ 1 accepted  → 1 owned  of 9 in all" {
 		t.Errorf("with evidence: %q", got)
 	}
 }
@@ -153,5 +153,16 @@ func TestHostileName(t *testing.T) {
 	}
 	if d.s.Advance(time.Time{}) != 0 {
 		t.Error("it wants frames while nothing moves")
+	}
+}
+
+// Where the header has no room for a piece, the piece is left out: none is cut.
+func TestHeaderCutsNoWord(t *testing.T) {
+	d := drive(t, source(seed(t)), 120, 34)
+	whole := d.status(80)
+	for w := 27; w < 80; w++ {
+		if got := strings.TrimRight(d.status(w), " "); !strings.HasPrefix(whole, got) || len(got) < len(whole) && !strings.HasPrefix(whole[len(got):], "  ") {
+			t.Errorf("in %d columns it is cut: %q", w, got)
+		}
 	}
 }

@@ -84,15 +84,19 @@ func (s *Screen) Status(c canvas.Canvas) {
 	p := s.r.picture
 	x := 0
 	put := func(str string, st canvas.Style) {
-		if x < w {
+		if x == 0 || x > 0 && x+text.Width(str) <= w { // whole, or not at all, nor what comes after
 			x = c.PutFit(x, 0, w-x, str, st)
+		} else {
+			x = -1
 		}
 	}
 	if ledger.Breaks(p.Findings) {
 		put("✗ does not hold  ", alarm.With(canvas.Bold))
 	}
 	put(fmt.Sprintf("observed %d of %d injectable", p.Observed, p.Injectable), plain.With(canvas.Bold))
-	put(fmt.Sprintf("  of all %d: □ %d accepted  → %d owned", len(p.Rows), p.Accepted, p.Owned), dim)
+	put(fmt.Sprintf("  □ %d accepted", p.Accepted), dim)
+	put(fmt.Sprintf("  → %d owned", p.Owned), dim)
+	put(fmt.Sprintf("  of %d in all", len(p.Rows)), dim)
 }
 
 // Start begins to follow the files.

@@ -112,7 +112,7 @@ func TestDrillOfACell(t *testing.T) {
 func TestDrillResult(t *testing.T) {
 	kept := 0
 	src := drilling()
-	src.Drills.Result = &Result{Store: "member-mail", Lines: []string{"drill of member-mail: restore", "one by right: 0.7 min (38987 ms)", "closes restore-never-drilled", "opens restore-exceeds-rto: it is slow", "no drill, since its machines were not real ones"},
+	src.Drills.Result = &Result{Store: "member-mail", Lines: []string{"drill of member-mail: restore", "one by right: 42s (38987 ms)", "closes restore-never-drilled", "opens restore-exceeds-rto: it is slow", "no drill, since its machines were not real ones"},
 		Diff: "--- mine.toml\n+++ mine.toml\n@@ -1,1 +1,2 @@\n a\n+b\x1b[31m\n", Keep: func() error { kept++; return nil }}
 	d := drive(t, src, 120, 34)
 	d.shows("the heat for member-mail", "enter shows the change", "✓ closes restore-never-drilled", "✗ opens restore-exceeds-rto", "○ no drill, since", "the change, not made yet", "+b")

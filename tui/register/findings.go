@@ -246,7 +246,7 @@ func (p *findingsPane) drawRow(c canvas.Canvas, y int, f *finding, about int) {
 		x = c.PutFit(x+1, y, w-x-2, text.Line("@ "+id), dim)
 	}
 	if w-x > 20 {
-		c.PutFit(x+2, y, w-x-3, text.Line(f.Detail), dim)
+		c.PutFit(x+2, y, w-x-3, text.Line(f.Says()), dim)
 	}
 }
 
@@ -257,7 +257,7 @@ func (p *findingsPane) tell(f *finding, w int) []line {
 		g.row(seg{string(f.mark) + " " + markWord(f.mark), loud})
 	}
 	g.say("", 0, plain.With(canvas.Bold), "%s", f.Title)
-	g.say("", 0, plain, "%s", f.Detail)
+	g.say("", 0, plain, "%s", f.Says())
 	if b := f.before; b != nil {
 		if b.Severity != f.Severity {
 			g.row(seg{fmt.Sprintf("was %s", b.Severity), dim})

@@ -99,15 +99,18 @@ func (s *Screen) Status(c canvas.Canvas) {
 	u := &s.r.now.Document().Summary
 	x := 0
 	put := func(str string, st canvas.Style) {
-		if x < w {
+		if x == 0 || x > 0 && x+text.Width(str) <= w { // whole, or not at all, nor what comes after
 			x = c.PutFit(x, 0, w-x, str, st)
+		} else {
+			x = -1
 		}
 	}
 	if n := size(s.r.assumed); n > 0 {
 		put(fmt.Sprintf("WHAT IF %d  ", n), loud)
 	}
 	put(fmt.Sprintf("✗ %s", view.Plural(u.Gaps, "gap")), alarm)
-	put(fmt.Sprintf("  ○ %d accepted  · %s", u.Accepted, view.Plural(u.Notes, "note")), plain)
+	put(fmt.Sprintf("  ○ %d accepted", u.Accepted), plain)
+	put("  · "+view.Plural(u.Notes, "note"), plain)
 	n := u.CellsSurvivingCurrent
 	if s.posture == register.TargetPosture {
 		n = u.CellsSurvivingTarget

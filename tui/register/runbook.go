@@ -89,7 +89,7 @@ func (p *page) drills(r *reading, list []register.Drill) {
 // tookText is a measured time, exact where that is kept.
 func tookText(minutes *float64, ms *int64) string {
 	if ms != nil {
-		return fmt.Sprintf("%.1f min (%d ms)", *minutes, *ms)
+		return fmt.Sprintf("%s (%d ms)", register.Span(minutes), *ms)
 	}
 	return register.Span(minutes)
 }
