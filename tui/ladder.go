@@ -123,6 +123,8 @@ func (h *heat) rungDetail(r world.Rung, brief bool) string {
 	}
 	switch {
 	case !brief:
+	case r.State == world.RungPassed && m.Inherited:
+		return "inherited"
 	case r.State == world.RungPassed:
 		return clockShort(m.PassedMS)
 	case r.State == world.RungFailing:
@@ -132,6 +134,9 @@ func (h *heat) rungDetail(r world.Rung, brief bool) string {
 	}
 	switch r.State {
 	case world.RungPassed:
+		if m.Inherited {
+			return "inherited, for no points"
+		}
 		return "passed " + view.Clock(m.PassedMS) + tries
 	case world.RungRevoked:
 		return word

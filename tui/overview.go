@@ -219,6 +219,8 @@ func (h *heat) act(m *model, a keymap.Action) tea.Cmd {
 		}
 	case keymap.Sit, keymap.Detach:
 		return h.sit(m, a == keymap.Detach)
+	case keymap.Branch:
+		return h.branch(m)
 	case keymap.Note:
 		if h.desk.Desk == nil {
 			m.say("this heat is not live here: a note has no log to go into")

@@ -18,6 +18,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"refbox/engine/branch"
 	"refbox/engine/control"
 	"refbox/engine/recording"
 	"refbox/engine/text"
@@ -41,6 +42,9 @@ type Config struct {
 	// Transcript makes the screen that steps through what a seat's agent did; an
 	// error says why there is nothing to step through. Nil: the program has none.
 	Transcript func(view.Seat) (view.Screen, error)
+	// Branch finds where a seat may be raced on from, of the first n events of a
+	// recording; an error says why it cannot. Nil: the program has none.
+	Branch func(rec *recording.Recording, seat string, n int) (branch.Point, error)
 }
 
 // Desk is what a person may do to the heat that is shown; the zero Desk is
@@ -89,6 +93,8 @@ type Choice struct {
 	Sit bool
 	// Race is the heat that a register's screen asks for; nil for none.
 	Race *view.Race
+	// Branch is the heat that a replay was asked to race on from; nil for none.
+	Branch *Branch
 	// EndHeat: the person who left wants the live heat ended, not left to run.
 	EndHeat bool
 	// Interrupted: Ctrl-C was pressed twice.

@@ -10,7 +10,7 @@ import (
 	"refbox/tui/view"
 )
 
-// remark is what a person said into the heat's log: an operator's note, or a
+// remark is where the heat branched from, or what a person said into the heat's log: an operator's note, or a
 // referee's ruling on one seat ("" for all).
 type remark struct {
 	ms        uint64
@@ -34,10 +34,10 @@ func (r remark) sign() (rune, canvas.Style) {
 
 // remarks are all up to the playhead, in their order.
 func (h *heat) remarks() []remark {
-	if h.world.Notes.Len()+h.world.Rulings.Len()+h.world.Pauses.Len() == 0 {
-		return nil
-	}
 	var out []remark
+	if from := h.world.BranchedFrom(); from != "" {
+		out = append(out, remark{index: -1, text: from})
+	}
 	for _, n := range h.world.Notes.All() {
 		out = append(out, remark{ms: n.MS, index: n.Index, text: n.Author + " notes: " + n.Text})
 	}

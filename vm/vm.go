@@ -87,6 +87,10 @@ type Start struct {
 	AuthorizedKey ssh.PublicKey
 	// Cold boots every machine instead of resuming the prepared state.
 	Cold bool
+	// Saved is a folder that Cluster.Save filled for a cluster from a template of the
+	// same key: every machine boots, as when Cold, from its disk there, which stays as
+	// it is. "" is the template's disks.
+	Saved string
 	// Dir takes overlays, each up to its machine's disk, and what else the
 	// cluster needs while it runs; the caller makes and removes it.
 	Dir string
@@ -145,6 +149,15 @@ type Cluster interface {
 	Machine(name string) Machine
 	// Links are in the spec's order.
 	Links() []Link
+	// Save keeps all machines' disks in dir, which it makes, as they are at one
+	// instant; Start.Saved starts others from them. What a running guest had written
+	// before the call is there; what is only in memory is not. No guest is paused: its
+	// disk alone waits while it is copied. On error dir is not there, and the machines
+	// are as they were. More than most bytes together are not kept.
+	//
+	// A machine that changes its power is waited for, as long as ctx goes on; a running
+	// guest that does not sync its disk fails the call.
+	Save(ctx context.Context, dir string, most int64) error
 	// Close ends every machine at once, without a shutdown, waits for their
 	// processes and removes what they left in Start.Dir. It is idempotent.
 	Close() error
@@ -273,6 +286,8 @@ var (
 	ErrTransport = errors.New("channel to the guest failed")
 	// ErrPower: the operation needs a machine in another power state.
 	ErrPower = errors.New("machine is in the wrong power state")
+	// ErrTooLarge: what was to be kept is more than was allowed.
+	ErrTooLarge = errors.New("more than is allowed")
 	// ErrMissing: the host lacks something; the message says what and how to
 	// get it.
 	ErrMissing = errors.New("missing on this host")

@@ -29,6 +29,7 @@ func arguments() map[string][]source {
 		"ledger add": {heats},
 		"why":        {heats, seats},
 		"runbook":    {heats, seats},
+		"branch":     {heats, seats},
 		"desk":       {heats, actions, actionNeeds, actionNeeds},
 	}
 }

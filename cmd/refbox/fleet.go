@@ -96,6 +96,8 @@ func microUSD(n *uint64) string {
 func seatFleet(cfg *heat.Config, o runOptions) ([]string, error) {
 	var f *fleet.Fleet
 	switch {
+	case o.branch != nil:
+		f = o.branch.fleet
 	case o.fleet != "":
 		var err error
 		if f, err = loadFleet(o.fleet); err != nil {

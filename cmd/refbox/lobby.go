@@ -39,6 +39,14 @@ func lobby(ctx context.Context, a *app) error {
 			}
 			continue
 		}
+		if err == nil && c.Branch != nil {
+			err = branched(ctx, a, c.Branch)
+			var e exitError
+			if err != nil && !errors.As(err, &e) || ctx.Err() != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil || c.Run == "" {
 			return leaveScreen(c, err)
 		}

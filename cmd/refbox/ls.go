@@ -171,10 +171,14 @@ func printRecordings(a *app, list []recording.Summary, weeks []seasonrun.Summary
 				started = "~" + started
 			}
 		}
-		rows = append(rows, []string{
+		row := []string{
 			started, fit(s.Arena, maxArenaShown), fit(winner(s), maxSeatShown),
 			playback.Format(s.DurationMS), fmt.Sprint(len(s.Seats)), s.Machines, integrity(s), text.Line(openedBy(s, base)),
-		})
+		}
+		if from := s.Integrity.Branched; from != "" {
+			row = append(row, text.Line(from))
+		}
+		rows = append(rows, row)
 	}
 	if len(list) == 0 && len(weeks) == 0 {
 		_, err := fmt.Fprintln(a.out, "no recordings; refbox run makes one")

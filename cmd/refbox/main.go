@@ -71,7 +71,7 @@ Without a command it opens the lobby.`,
 		return usageError("%w\ntry: %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(
-		newRun(a), newPlay(a), newWatch(a), newReplay(a), newWhy(a), newDesk(a), newVerify(a), newReview(a), newRunbook(a), newServe(a),
+		newRun(a), newPlay(a), newBranch(a), newWatch(a), newReplay(a), newWhy(a), newDesk(a), newVerify(a), newReview(a), newRunbook(a), newServe(a),
 		newLs(a), newStep(a), newAnalyze(a), newExport(a), newDoctor(a), newImage(a), newArena(a), newRegister(a), newLedger(a),
 		newSeason(a), newSeries(a), newBenchmark(a), newFleet(a), newConfig(a), newMan(a), newVersion(a),
 	)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"refbox/engine/branch"
 )
 
 // cacheDir holds what can be made again: the guest image, prepared states.
@@ -62,6 +64,16 @@ func disksDir() (string, error) {
 		return "", err
 	}
 	return filepath.Join(cache, "heats"), nil
+}
+
+// statesHere takes the states of machines that heats save; "" where there is no folder
+// for them, which no heat fails by.
+func statesHere() branch.Store {
+	cache, err := cacheDir()
+	if err != nil {
+		return ""
+	}
+	return branch.Store(filepath.Join(cache, "states"))
 }
 
 // runtimeDir holds sockets and passwords of running heats. It is short, because

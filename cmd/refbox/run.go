@@ -35,10 +35,11 @@ type runOptions struct {
 	cold     bool
 	machines string
 	fleet    string
-	play     bool     // a person takes a seat
-	seat     string   // which; "" for the first
-	drill    string   // REGISTER:STORE; "" for none
-	bound    *binding // in its place
+	play     bool      // a person takes a seat
+	seat     string    // which; "" for the first
+	drill    string    // REGISTER:STORE; "" for none
+	bound    *binding  // in its place
+	branch   *offshoot // the heat starts from a saved state; nil for one of its own
 }
 
 func newRun(a *app) *cobra.Command {
@@ -104,11 +105,14 @@ func machines(ctx context.Context, a *app, o runOptions, packages []string) (vm.
 
 // runHeat runs one heat to its end, on the screen or in lines.
 func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
-	pkg, err := arena.Load(name)
-	if err != nil {
+	cfg := heat.Config{Cold: o.cold, Version: version, States: statesHere()}
+	if b := o.branch; b != nil {
+		cfg.Package, cfg.Branch, cfg.Secret = b.pkg, &b.point, &b.point.Secret
+	} else if pkg, err := arena.Load(name); err == nil {
+		cfg.Package = pkg
+	} else {
 		return err
 	}
-	cfg := heat.Config{Package: pkg, Cold: o.cold, Version: version}
 	persons, err := seatFleet(&cfg, o)
 	if err != nil {
 		return err
@@ -117,12 +121,16 @@ func runHeat(ctx context.Context, a *app, name string, o runOptions) error {
 	if len(persons) > 0 && !screen {
 		return usageError("a person plays %s: that takes the screen, and here is none; run it in a terminal, without --headless and without screen_reader", strings.Join(persons, " and "))
 	}
-	pkg = cfg.Package
+	pkg := cfg.Package
 	bound, err := bind(a, pkg, o)
 	if err != nil {
 		return err
 	}
-	dir, err := outputDir(o, pkg.Manifest.Arena.ID)
+	id := pkg.Manifest.Arena.ID
+	if o.branch != nil {
+		id += "-branch"
+	}
+	dir, err := outputDir(o, id)
 	if err != nil {
 		return err
 	}

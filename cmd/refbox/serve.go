@@ -105,6 +105,7 @@ func serveScreens(ctx context.Context, a *app, dir, listen, referees, watchers s
 func showClient(ctx context.Context, a *app, c serve.Client, dir string) error {
 	cfg := screenConfig(a)
 	cfg.Output.Profile, cfg.Output.ASCII = c.Profile, false
+	cfg.Branch = nil
 	cfg.Transcript, cfg.Sizes, cfg.Mouse = nil, c.Sizes, false
 	desk := func(rec *recording.Recording) tui.Desk {
 		if !c.Referee || rec.Path() == "" || !rec.Live() {

@@ -48,7 +48,7 @@ func screenConfig(a *app) tui.Config {
 			out.Profile = canvas.Mono
 		}
 	}
-	return tui.Config{Keys: s.Keys, Output: out, Themes: s.Themes, Mouse: s.Mouse, Log: &lazyLog{path: logFile()}, Transcript: step.OpenSeat}
+	return tui.Config{Keys: s.Keys, Output: out, Themes: s.Themes, Mouse: s.Mouse, Log: &lazyLog{path: logFile()}, Transcript: step.OpenSeat, Branch: pointOf}
 }
 
 // deskSocket is where a running heat's desk is reached: named after the folder,
@@ -139,6 +139,9 @@ func printSummary(a *app, rec *recording.Recording) {
 	state := matchState(w)
 	if !w.Over() && rec.Integrity().Stopped != "" {
 		state = "stopped while " + state
+	}
+	if from := w.BranchedFrom(); from != "" {
+		fmt.Fprintln(a.out, "\n"+text.Line(from)+": no evidence for seasons, series, registers or ledgers")
 	}
 	path := text.Shell(rec.Path())
 	fmt.Fprintf(a.out, "\nheat      %s after %s\nrecording %s\nreplay    refbox replay %s\nwhy       refbox why %s\n",

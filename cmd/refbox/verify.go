@@ -67,6 +67,9 @@ func printReport(a *app, dir string, rep recording.Report) error {
 		}
 		fmt.Fprintf(a.out, "%-5s  %s  %s%s\n", f.Severity, f.Code, text.Line(where), f.Text)
 	}
+	if rep.Branched != "" {
+		fmt.Fprintln(a.out, text.Line(rep.Branched))
+	}
 	if rep.Stopped != "" {
 		fmt.Fprintln(a.out, "stopped: "+text.Line(rep.Stopped))
 	}

@@ -117,6 +117,9 @@ func (s distant) Sit(ctx context.Context, author, territory, machine string, siz
 // recording is, and how to see it again. It gives what leaveScreen gives.
 func sumUp(ctx context.Context, a *app, path string) func(tui.Choice, error) error {
 	return func(c tui.Choice, err error) error {
+		if err == nil && c.Branch != nil {
+			return branched(ctx, a, c.Branch)
+		}
 		if err = leaveScreen(c, err); err != nil {
 			return err
 		}

@@ -106,6 +106,8 @@ func Of(ctx context.Context, rec *recording.Recording) (Measure, error) {
 	}
 	w := rec.World(rec.Len())
 	switch {
+	case w.Branched != nil:
+		return Measure{}, fmt.Errorf("the heat was %s: its clock does not begin with the fault, so it measures nothing", w.BranchedFrom())
 	case w.Voided != nil:
 		return Measure{}, errors.New("a referee ruled that the heat counts for nobody: it measures nothing")
 	case w.MatchState == world.Aborted:

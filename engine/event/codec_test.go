@@ -75,6 +75,7 @@ func bodies() []Body {
 		AgentActionFinished{}, AttackStarted{}, AttackFinished{}, FaultInjected{}, FaultConfirmed{},
 		FaultCleared{}, FaultFailed{}, CanarySample{}, CanaryResult{}, LimitReached{}, SeatUnavailable{}, HeatPaused{},
 		HeatResumed{}, ConsoleAttached{}, ConsoleDetached{}, RefereeRuling{}, OperatorNote{}, HostileOutput{}, DecoyUsed{},
+		StateSaved{}, HeatBranched{}, MilestoneInherited{},
 	}
 }
 

@@ -338,6 +338,30 @@ func (b *DecoyUsed) fields(c *codec) {
 	c.text("detail", &b.Detail)
 }
 
+func (b *StateSaved) fields(c *codec) {
+	c.id("territory", &b.Territory)
+	c.id("milestone", &b.Milestone)
+	c.id("state", &b.State)
+	c.uint("bytes", &b.Bytes)
+	c.uint("took_ms", &b.TookMS)
+}
+
+func (b *HeatBranched) fields(c *codec) {
+	c.id("territory", &b.Territory)
+	c.text("heat", &b.Heat)
+	c.id("log_head", &b.LogHead)
+	c.id("milestone", &b.Milestone)
+	c.uint("event", &b.Event)
+	c.uint("at_ms", &b.AtMS)
+}
+
+func (b *MilestoneInherited) fields(c *codec) {
+	c.id("territory", &b.Territory)
+	c.id("milestone", &b.Milestone)
+	c.uint("attempt", &b.Attempt)
+	c.json("evidence", &b.Evidence)
+}
+
 // decoders by kind. The frequent ones are spelled out in decode.go: there the body
 // is built on the stack.
 var decoders = map[string]func(*codec) Body{
@@ -384,6 +408,9 @@ var decoders = map[string]func(*codec) Body{
 	"operator_note":                decodeAs[OperatorNote],
 	"hostile_output":               decodeAs[HostileOutput],
 	"decoy_used":                   decodeAs[DecoyUsed],
+	"state_saved":                  decodeAs[StateSaved],
+	"heat_branched":                decodeAs[HeatBranched],
+	"milestone_inherited":          decodeAs[MilestoneInherited],
 }
 
 func (c *codec) encodeBody(b Body) {
@@ -473,6 +500,12 @@ func (c *codec) encodeBody(b Body) {
 	case HostileOutput:
 		b.fields(c)
 	case DecoyUsed:
+		b.fields(c)
+	case StateSaved:
+		b.fields(c)
+	case HeatBranched:
+		b.fields(c)
+	case MilestoneInherited:
 		b.fields(c)
 	}
 }

@@ -159,7 +159,7 @@ type (
 	// are ready. Clock 0.
 	HeatPrepared struct {
 		Driver string         `json:"driver"` // "qemu" or "sim"
-		Start  string         `json:"start"`  // "prepared" or "cold"
+		Start  string         `json:"start"`  // "prepared", "cold" or "saved"
 		TookMS uint64         `json:"took_ms"`
 		Seats  []PreparedSeat `json:"seats"`
 	}
@@ -352,6 +352,31 @@ type (
 		Where     string `json:"where"` // action, input
 		Detail    string `json:"detail"`
 	}
+	// StateSaved: the disks of a seat's machines were kept, as they were between two
+	// checks; what had passed by then is in the log before it. Milestone passed last.
+	StateSaved struct {
+		Territory string `json:"territory"`
+		Milestone string `json:"milestone"`
+		State     string `json:"state"` // its name in the cache, 16 hex digits
+		Bytes     uint64 `json:"bytes"`
+		TookMS    uint64 `json:"took_ms"` // the referee's work, not charged
+	}
+	// HeatBranched: the seat's machines started from a state of another heat's. Clock 0.
+	HeatBranched struct {
+		Territory string `json:"territory"`
+		Heat      string `json:"heat"`     // the parent recording's name
+		LogHead   string `json:"log_head"` // of its log when it was branched from
+		Milestone string `json:"milestone"`
+		Event     uint64 `json:"event"` // the sequence of its state_saved
+		AtMS      uint64 `json:"at_ms"` // on the parent's clock
+	}
+	// MilestoneInherited: it had passed in the parent heat. It counts, and earns nothing.
+	MilestoneInherited struct {
+		Territory string          `json:"territory"`
+		Milestone string          `json:"milestone"`
+		Attempt   uint64          `json:"attempt"` // the parent's that passed
+		Evidence  json.RawMessage `json:"evidence"`
+	}
 	// Unknown keeps a kind that this version does not know.
 	Unknown struct {
 		Name string
@@ -414,4 +439,7 @@ func (RefereeRuling) Kind() string              { return "referee_ruling" }
 func (OperatorNote) Kind() string               { return "operator_note" }
 func (HostileOutput) Kind() string              { return "hostile_output" }
 func (DecoyUsed) Kind() string                  { return "decoy_used" }
+func (StateSaved) Kind() string                 { return "state_saved" }
+func (HeatBranched) Kind() string               { return "heat_branched" }
+func (MilestoneInherited) Kind() string         { return "milestone_inherited" }
 func (u Unknown) Kind() string                  { return u.Name }

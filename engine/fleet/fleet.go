@@ -288,6 +288,15 @@ func OfPerson(name, territory string) *Fleet {
 	return &Fleet{File: "the person's seat", Players: []Player{{ID: id, Territory: territory, Adapter: Human}}}
 }
 
+// OfScript is the fleet of a script at a seat: a player of the arena's, or a file with a
+// slash in its path.
+func OfScript(name, script, territory string) *Fleet {
+	f := OfPerson(name, territory)
+	f.File = "the script " + name
+	f.Players[0].Adapter, f.Players[0].Script = Script, script
+	return f
+}
+
 // Persons are the players that are people, by id.
 func (f *Fleet) Persons() (ids []string) {
 	for _, p := range f.Players {

@@ -44,9 +44,13 @@ func (h *Heat) newCanaries() (*canaries, error) {
 		if err != nil {
 			return cs, fmt.Errorf("the canary of %s: %w", s.id(), err)
 		}
+		series := "canary"
+		if b := h.cfg.Branch; b != nil {
+			series += " of " + b.Origin.State // the parent's records are on the disks
+		}
 		cfg := canary.Config{Addr: addr, Path: d.Path, Every: d.Interval(), Wait: canaryWait, Clock: h.clock,
 			Record: func(n uint64) canary.Record {
-				return canary.Record(h.secret.Derive("canary", s.id(), strconv.FormatUint(n, 10)))
+				return canary.Record(h.secret.Derive(series, s.id(), strconv.FormatUint(n, 10)))
 			},
 			Say: func(samples ...canary.Sample) {
 				for _, x := range samples {

@@ -74,7 +74,11 @@ func (h *Heat) newFaults(race *referee.Race) *faults {
 	for _, a := range h.cfg.Package.Manifest.Faults {
 		if a.After != nil {
 			for _, s := range h.seats {
-				f.passes[[2]string{s.id(), *a.After}] = &passing{done: make(chan struct{})}
+				p := &passing{done: make(chan struct{})}
+				if h.inherits(*a.After) {
+					close(p.done)
+				}
+				f.passes[[2]string{s.id(), *a.After}] = p
 			}
 		}
 	}
@@ -102,6 +106,9 @@ func (f *faults) start(ctx context.Context) {
 	f.mu.Unlock()
 	m := f.h.cfg.Package.Manifest
 	for _, a := range m.Faults {
+		if len(a.Proves) > 0 && !slices.ContainsFunc(a.Proves, func(id string) bool { return !f.h.inherits(id) }) {
+			continue // what it was for has passed in the heat that this one branched from
+		}
 		hit := m.Hit(a, f.h.secret.Draw)
 		for _, s := range f.h.seats {
 			if s.failed == nil && slices.Contains(hit, s.id()) {

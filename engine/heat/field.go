@@ -100,6 +100,11 @@ func (p part) Machine(name string) vm.Machine {
 	return p.m
 }
 
+// Save keeps nothing: a machine of a field is no seat's to start again alone.
+func (p part) Save(context.Context, string, int64) error {
+	return errors.New("a machine on a link between seats is not saved alone")
+}
+
 // Close switches the machine off: its process ends with the field.
 func (p part) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), switchOff)

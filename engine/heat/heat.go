@@ -20,6 +20,8 @@
 //   - Faults that the arena schedules, or a referee injects, are on their seat alone:
 //     what one waits for delays no other. Before anything is read back, and before the
 //     heat ends otherwise than by an abort, each is undone.
+//   - A heat that branches from another starts with what its seat had reached there, and
+//     says so in match.json and in its log; what the seat's set-up made is on its disks.
 //   - At the freeze players are told to stop, and have the manifest's drain time
 //     to leave their artefacts; nothing of that changes the outcome.
 package heat
@@ -40,6 +42,7 @@ import (
 
 	"refbox/engine/agent"
 	"refbox/engine/arena"
+	"refbox/engine/branch"
 	"refbox/engine/control"
 	"refbox/engine/event"
 	"refbox/engine/probe"
@@ -69,6 +72,12 @@ type Config struct {
 	// Thorough: once nobody plays any more, what a check disturbs is looked at as
 	// often as everything else before the heat ends.
 	Thorough bool
+	// States takes what the seats' machines are when a milestone passes, for heats that
+	// branch from this one; "" keeps nothing. That it cannot never fails a heat.
+	States branch.Store
+	// Branch is where the only seat's machines start from; nil for a heat of its own. The
+	// package fits it, and Secret is its secret.
+	Branch *branch.Point
 	// Secret is what the heat's secret values are derived from; nil for a new one.
 	Secret  *probe.Secret
 	Version string // of refbox, for the provenance
@@ -366,6 +375,9 @@ func (h *Heat) contests(rules referee.Rules) (contest, *faults, error) {
 		}
 	}
 	race := referee.New(rules, probes, h, h.clock)
+	if b := h.cfg.Branch; b != nil {
+		race.Inherit(b.Origin.Territory, b.From)
+	}
 	return race, h.newFaults(race), nil
 }
 
@@ -376,7 +388,7 @@ const emulationFactor = 3
 
 func (h *Heat) rules() (referee.Rules, error) {
 	m := h.cfg.Package.Manifest
-	r := referee.Rules{Completion: m.Build.CompletionMilestone, StopOnFirstDurable: m.Build.StopOnFirstDurable,
+	r := referee.Rules{Save: h.saver(), Completion: m.Build.CompletionMilestone, StopOnFirstDurable: m.Build.StopOnFirstDurable,
 		Duration: m.Duration(), Tick: m.Tick(), Slow: h.slow, Thorough: h.cfg.Thorough}
 	for _, ms := range m.Build.Milestones {
 		file := h.cfg.Package.Verifier(ms.ID)

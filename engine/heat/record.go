@@ -40,6 +40,9 @@ func (h *Heat) match(versions map[string]string) (recording.Match, error) {
 			}
 		}
 	}
+	if b := h.cfg.Branch; b != nil {
+		m.Branched = &b.Origin
+	}
 	briefs := sha256.New()
 	for _, s := range h.seats {
 		brief, err := p.Brief(s.id())

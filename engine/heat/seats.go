@@ -46,6 +46,7 @@ type seat struct {
 	probe    *probe.Seat
 	canary   *canary.Client // nil where the arena declares none
 	gateway  *agent.Gateway
+	template string // its key
 	password string
 	login    []byte // the player's private key
 	dir      string // in the runtime folder
@@ -167,12 +168,14 @@ func (s *seat) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.progress("setting up", -1)
-	if err := s.setUp(ctx, slow(setupTime)); err != nil {
-		return err
-	}
-	if err := s.audit(ctx, slow(setupTime)); err != nil {
-		return err
+	if h.cfg.Branch == nil {
+		s.progress("setting up", -1)
+		if err := s.setUp(ctx, slow(setupTime)); err != nil {
+			return err
+		}
+		if err := s.audit(ctx, slow(setupTime)); err != nil {
+			return err
+		}
 	}
 	dial := agent.DialCluster(s.cluster, key)
 	s.progress("logging in", -1)
@@ -223,7 +226,14 @@ func (s *seat) startMachines(ctx context.Context) (ssh.Signer, error) {
 	s.progress("starting", -1)
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(float64(startTime)*h.slow))
 	defer cancel()
-	s.cluster, err = h.cfg.Driver.Start(ctx, t, vm.Start{Name: s.id(), Password: s.password, AuthorizedKey: key.PublicKey(),
+	s.template = t.Key()
+	saved := ""
+	if b := h.cfg.Branch; b != nil {
+		if saved = b.Disks; b.State.Template != s.template {
+			return nil, errors.New("start the machines: they are made in another way now than those whose state was saved (the image, QEMU or the guest's files have changed)")
+		}
+	}
+	s.cluster, err = h.cfg.Driver.Start(ctx, t, vm.Start{Saved: saved, Name: s.id(), Password: s.password, AuthorizedKey: key.PublicKey(),
 		Cold: h.cfg.Cold, Dir: s.disks, Console: s.console})
 	if err != nil {
 		return nil, s.startError(err)
@@ -353,6 +363,9 @@ func (h *Heat) open(took time.Duration) error {
 	if h.cfg.Cold {
 		start = "cold"
 	}
+	if h.cfg.Branch != nil {
+		start = "saved"
+	}
 	prepared := event.HeatPrepared{Driver: h.cfg.Driver.Kind(), Start: start, TookMS: uint64(took.Milliseconds())}
 	var states, territories, agents []event.Body
 	byAgent := map[string]*seat{}
@@ -375,6 +388,7 @@ func (h *Heat) open(took time.Duration) error {
 	}
 	bodies := []event.Body{prepared, event.MatchStateChanged{From: "preparing", To: "running"}}
 	bodies = append(append(append(bodies, states...), territories...), agents...)
+	bodies = append(bodies, h.inherited()...)
 	for _, s := range h.seats {
 		brief, err := h.cfg.Package.Brief(s.id())
 		if err == nil {

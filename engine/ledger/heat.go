@@ -50,6 +50,10 @@ func (t Terms) JudgeHeat(ctx context.Context, rec *recording.Recording, by Revie
 	if err := rec.Load(ctx); err != nil {
 		return j, err
 	}
+	if from := rec.World(rec.Len()).BranchedFrom(); from != "" {
+		j.Notes = append(j.Notes, "the heat was "+from+", on machines that another player had already repaired in part: it is no evidence")
+		return j, nil
+	}
 	m := rec.Manifest()
 	if m == nil || len(m.Exercises) == 0 {
 		j.Notes = append(j.Notes, "the arena declares no scenario that it exercises ([[exercises]] in its manifest): nothing is inferred from its name")

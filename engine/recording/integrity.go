@@ -39,6 +39,9 @@ type Report struct {
 	// names the last one.
 	Chained bool `json:"chained"`
 	Sealed  bool `json:"sealed"`
+	// Branched says from which heat's state this one started; "" for none. Such a heat
+	// is no evidence of what a player can do from the arena's start.
+	Branched string `json:"branched,omitempty"`
 	// Verified says that the report comes from Verify: chain, world and digests
 	// have been checked.
 	Verified bool `json:"verified"`
@@ -154,6 +157,9 @@ func (r *Recording) Integrity() Report {
 	}
 	if r.restarts > 0 {
 		note("restarted", r.log, "the log was replaced or cut %d times while it was read", r.restarts)
+	}
+	if r.head != nil {
+		out.Branched = r.head.BranchedFrom()
 	}
 	if r.live || !r.complete() {
 		return out

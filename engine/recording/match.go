@@ -33,7 +33,8 @@ type Match struct {
 	Hashes      map[string]string `json:"hashes,omitempty"`            // of the arena's package, by name
 	Seats       []MatchSeat       `json:"seats,omitempty"`
 	SeedSHA256  string            `json:"seed_sha256,omitempty"` // hex digest of the secret seed's bytes
-	End         *MatchEnd         `json:"end,omitempty"`         // nil until the heat was closed properly
+	Branched    *MatchBranch      `json:"branched_from,omitempty"`
+	End         *MatchEnd         `json:"end,omitempty"` // nil until the heat was closed properly
 }
 
 // MatchSeat says who really plays a seat.
@@ -42,6 +43,17 @@ type MatchSeat struct {
 	Agent     string `json:"agent"`
 	Adapter   string `json:"adapter"` // the one that runs
 	Note      string `json:"note,omitempty"`
+}
+
+// MatchBranch is the saved state of another heat that this one's machines started from.
+type MatchBranch struct {
+	Heat      string `json:"heat"`      // the recording's name
+	LogHead   string `json:"log_head"`  // of its log, hex
+	Territory string `json:"territory"` // here and there
+	Milestone string `json:"milestone"` // that had passed last
+	Event     uint64 `json:"event"`     // the sequence of its state_saved
+	AtMS      uint64 `json:"at_ms"`     // on the parent's clock
+	State     string `json:"state"`     // its name in the cache
 }
 
 // MatchEnd is added when the heat is closed. The part of match.json without it is

@@ -307,7 +307,12 @@ func (s *seat) pass(m *Milestone, v verdict, e probe.Evidence) {
 	e.Verdict, e.Evidence, e.NotBeforeMS, e.HeldMS = "passed", v.evidence, &v.notBefore, &v.at
 	path, sha := s.keep(g, m.ID, g.attempts, e)
 	g.revoked = nil
-	s.hold(m.ID, &pass{instant: v.instant, points: m.Points, evidence: v.evidence, attempt: g.attempts, record: path, sha: sha})
+	points := m.Points
+	if s.inherited[m.ID] {
+		points = 0
+	}
+	s.unsaved = m.ID
+	s.hold(m.ID, &pass{instant: v.instant, points: points, evidence: v.evidence, attempt: g.attempts, record: path, sha: sha})
 }
 
 // hold makes a milestone count, and with the last one the seat durable; because is

@@ -86,7 +86,11 @@ type Rules struct {
 	Duration           time.Duration
 	Tick               time.Duration
 	Slow               float64 // stretches the photo finish, for emulated machines; 0 is 1
-	Thorough           bool    // the end waits for as many looks at what a check disturbs: PlayersEnded
+	// Save, if there is one, is called between two checks of a seat once a milestone has
+	// passed, the last one, and before a check that disturbs it: the seat's machines are
+	// as the player left them. What it takes, within ctx, is the referee's work.
+	Save     func(ctx context.Context, territory, milestone string)
+	Thorough bool // the end waits for as many looks at what a check disturbs: PlayersEnded
 }
 
 func (r Rules) milestone(id string) *Milestone {

@@ -67,6 +67,10 @@ type seat struct {
 	reached atomic.Bool // it is durable, for who is not its scheduler
 	counted bool        // as out, though it is still looked at
 
+	unsaved   string          // the last milestone that passed since the state was saved
+	inherited map[string]bool // milestones that earn nothing
+	fresh     bool            // they have not been looked at
+
 	quiet, gone bool // nothing changes in it; it is out of the race: the race's, under its mu
 }
 
@@ -296,6 +300,14 @@ func (s *seat) run(ctx, timed context.Context) {
 // round evaluates what is eligible, in the manifest's order, until nothing more
 // has become so. It reports whether the seat is still in the race.
 func (s *seat) round(ctx, timed context.Context) bool {
+	if s.fresh {
+		if !s.enter() {
+			return true
+		}
+		s.fresh = false
+		s.look(timed)
+		s.leave()
+	}
 	tried := map[string]bool{}
 	for progress := true; progress; {
 		progress = false
@@ -318,6 +330,9 @@ func (s *seat) round(ctx, timed context.Context) bool {
 			if !s.enter() {
 				return true
 			}
+			if m.disturbs() {
+				s.save(timed)
+			}
 			tried[m.ID] = true
 			s.decisive.Store(s.state != stateDurable && s.wouldComplete(m.ID))
 			err := s.evaluate(ctx, timed, m)
@@ -328,6 +343,10 @@ func (s *seat) round(ctx, timed context.Context) bool {
 			}
 			progress = progress || s.passed[m.ID] != nil
 		}
+	}
+	if s.unsaved != "" && s.enter() {
+		s.save(timed)
+		s.leave()
 	}
 	return s.state != stateDurable || s.goesOn()
 }

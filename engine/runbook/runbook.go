@@ -70,6 +70,8 @@ func Distil(rec *recording.Recording, seat string) (Source, error) {
 	}
 	s := w.Seat(seat)
 	switch {
+	case w.Branched != nil:
+		return Source{}, fmt.Errorf("%s was %s: what was done before is not in it; distil the parent heat", rec.Name(), w.BranchedFrom())
 	case seat == "":
 		return Source{}, fmt.Errorf("%s has no winner; name a seat that became durable", rec.Name())
 	case s == nil:

@@ -56,8 +56,9 @@ const (
 	Limit   Kind = "limit"
 	Fault   Kind = "fault"
 	Ruling  Kind = "ruling"
-	Note    Kind = "note"   // of an operator, on the heat as a whole
-	Canary  Kind = "canary" // what the referee's client measured
+	Note    Kind = "note"     // of an operator, on the heat as a whole
+	Canary  Kind = "canary"   // what the referee's client measured
+	Branch  Kind = "branched" // from another heat
 	End     Kind = "end"
 )
 
@@ -69,8 +70,14 @@ func Explain(w *world.World, m *arena.Manifest, territory string) (Explanation, 
 	}
 	e := Explanation{Territory: territory, Agent: s.Agent, Outcome: world.OutcomeOf(w, territory), Simulated: w.Simulated()}
 	e.Headline = headline(w, m, s, e.Outcome)
+	if from := w.BranchedFrom(); from != "" {
+		e.addNo(0, Branch, "%s, %s into it", from, playback.Exact(w.Branched.AtMS))
+	}
 	for i := range s.Milestones {
-		if x := &s.Milestones[i]; x.Passed {
+		switch x := &s.Milestones[i]; {
+		case x.Inherited:
+			e.about(x.ID).add(x.PassedMS, x.PassedIndex, Passed, "", "%s inherited, for no points", x.ID)
+		case x.Passed:
 			e.about(x.ID).add(x.PassedMS, x.PassedIndex, Passed, x.Record, "%s passed for %s%s%s", x.ID, text.Count(x.Points, "point"), attempts(x.Attempts), bounds(x))
 		}
 	}

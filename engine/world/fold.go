@@ -212,7 +212,7 @@ func (w *World) milestonePassed(i int, e event.Event, b event.MilestonePassed) {
 		s.Points = add(s.Points, b.Points)
 	}
 	m.Evaluating, m.Passed, m.Failing = false, true, false
-	m.Points, m.Evidence = b.Points, b.Evidence
+	m.Points, m.Evidence, m.Inherited = b.Points, b.Evidence, false
 	m.PassedMS, m.PassedIndex = e.ElapsedMS, i
 	m.Record, m.RecordSHA, m.NotBefore, m.HeldAt = b.Record, b.RecordSHA, b.NotBefore, b.HeldAt
 	s.ProgressMS = e.ElapsedMS
@@ -265,7 +265,7 @@ func (w *World) milestoneRevoked(i int, e event.Event, b event.MilestoneRevoked)
 		s.Points -= min(s.Points, m.Points)
 	}
 	// The points and failure of the milestone stay, as in the reference.
-	m.Evaluating, m.Passed, m.Evidence = false, false, nil
+	m.Evaluating, m.Passed, m.Inherited, m.Evidence = false, false, false, nil
 	m.Revoked++
 	s.endSpan(m, "revoked", e.ElapsedMS)
 	s.Revocations.push(r)

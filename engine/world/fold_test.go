@@ -336,6 +336,26 @@ func TestEveryKind(t *testing.T) {
 		"hostile_output": {
 			events(event.HostileOutput{Territory: "one", Where: "console"}), map[string]string{t1 + "hostile_outputs": `1`}, nil,
 		},
+		"state_saved": {
+			events(5, event.StateSaved{Territory: "one", Milestone: "m", State: "0123456789abcdef", Bytes: 7, TookMS: 2}), nil,
+			func(w *World) any {
+				s := w.Seat("one").States.At(0)
+				return s == State{5, 0, s.Sequence, "m", "0123456789abcdef"}
+			},
+		},
+		"heat_branched": {
+			events(0, event.HeatBranched{Territory: "one", Heat: "h", Milestone: "m", AtMS: 5}), map[string]string{"refbox branched_from": `"h"`},
+			func(w *World) any { return w.BranchedFrom() == "branched from h at m" },
+		},
+		"milestone_inherited": {
+			events(0, event.MilestoneInherited{Territory: "one", Milestone: "m", Attempt: 3, Evidence: []byte(`{"a":1}`)},
+				event.MilestonePassed{Territory: "one", Milestone: "n", Points: 5}), nil,
+			func(w *World) any {
+				s := w.Seat("one")
+				m := s.Milestone("m")
+				return m.Passed && m.Inherited && m.Points == 0 && string(m.Evidence) == `{"a":1}` && s.Points == 5 && !s.Milestone("n").Inherited
+			},
+		},
 		"decoy_used": {
 			events(5, event.DecoyUsed{Territory: "one", Agent: "a", Decoy: "spare-key", Detail: "shown"}), map[string]string{t1 + "decoys_used": `1`},
 			func(w *World) any { return w.Seat("one").Decoys.At(0) == DecoyUse{5, 0, "spare-key", "shown"} },

@@ -75,6 +75,7 @@ type (
 			Rulings    int            `json:"rulings"`
 			ExtendedMS uint64         `json:"extended_ms,omitempty"`
 			Voided     bool           `json:"voided,omitempty"`
+			Branched   string         `json:"branched_from,omitempty"` // the heat's name
 			Standings  []standingJSON `json:"standings"`
 		} `json:"refbox"`
 	}
@@ -133,6 +134,7 @@ type (
 		Record    *string `json:"record"`
 		RecordSHA *string `json:"record_sha256"`
 		Revoked   uint64  `json:"revoked"`
+		Inherited bool    `json:"inherited,omitempty"`
 	}
 	ourAgent struct {
 		CostComplete  *bool  `json:"cost_complete"`
@@ -151,6 +153,9 @@ func (w *World) MarshalJSON() ([]byte, error) {
 	r.Version, r.Events, r.Unknown, r.Ignored = 1, w.Events, w.Unknown, w.Ignored
 	r.FinishedMS, r.DeadHeat, r.PausedMS = w.FinishedMS, w.DeadHeat, w.PausedMS
 	r.ExtendedMS, r.Voided = w.ExtendedMS, w.Voided != nil
+	if w.Branched != nil {
+		r.Branched = w.Branched.Heat
+	}
 	r.Drain, r.Notes, r.Rulings = w.Drain.State, w.Notes.Len(), w.Rulings.Len()
 	for _, s := range Standings(w) {
 		r.Standings = append(r.Standings, standingJSON{s.Rank, s.Territory, OutcomeOf(w, s.Territory), s.Durable, s.Points, s.Tied, s.Decoys})
@@ -214,7 +219,7 @@ func (m *Milestone) reference(ours bool) refMilestone {
 		r.FailureCategory, r.FailureDetail = &m.Failure.Category, &m.Failure.Detail
 	}
 	if ours {
-		o := &ourMilestone{Attempts: m.Attempts, Failures: m.Failures, FirstMS: m.FirstMS, HeldAt: m.HeldAt, NotBefore: m.NotBefore, Revoked: m.Revoked}
+		o := &ourMilestone{Attempts: m.Attempts, Failures: m.Failures, FirstMS: m.FirstMS, HeldAt: m.HeldAt, NotBefore: m.NotBefore, Revoked: m.Revoked, Inherited: m.Inherited}
 		if m.Passed {
 			o.PassedMS = &m.PassedMS
 		}

@@ -80,6 +80,18 @@ func (w *World) applyOurs(i int, e event.Event) {
 		if s := w.seat(b.Territory); s != nil {
 			s.Decoys.push(DecoyUse{e.ElapsedMS, i, b.Decoy, clip(b.Detail, maxDetail)})
 		}
+	case event.StateSaved:
+		if s := w.seat(b.Territory); s != nil {
+			s.States.push(State{e.ElapsedMS, i, e.Sequence, b.Milestone, b.State})
+		}
+	case event.HeatBranched:
+		w.Branched = &b
+	case event.MilestoneInherited:
+		if _, m := w.milestone(b.Territory, b.Milestone); m != nil && !m.Passed {
+			m.Passed, m.Inherited, m.Evidence = true, true, b.Evidence
+			m.PassedMS, m.PassedIndex = e.ElapsedMS, i
+			m.NotBefore, m.HeldAt = at(e), at(e)
+		}
 	case event.HostileOutput:
 		if s := w.seat(b.Territory); s != nil {
 			s.Hostile++

@@ -53,6 +53,7 @@ type World struct {
 	FinishedMS *uint64
 	DeadHeat   []string // territories that match_finished could not tell apart
 	Prepared   *event.HeatPrepared
+	Branched   *event.HeatBranched // the heat that this one started from a state of; nil for none
 	Drain      Drain
 	Pause      *Pause  // while the heat is paused
 	PausedMS   uint64  // of pauses that ended
@@ -151,6 +152,7 @@ type Seat struct {
 	Hostile      uint64        // outputs that would have driven the viewer's terminal
 	Decoys       List[DecoyUse]
 	Limits       List[Limit]
+	States       List[State] // that were saved
 	Prepared     *event.PreparedSeat
 	ProgressMS   uint64 // last pass or revocation
 	UptimeTicks  uint64 // conquest: ticks at which it was observed and healthy (recordings reference, section 4.7)
@@ -205,6 +207,7 @@ type Milestone struct {
 	NotBefore    *uint64
 	HeldAt       *uint64
 	FirstFailure *Failure
+	Inherited    bool   // it passed in the heat that this one branched from, and earned nothing here
 	Revoked      uint64 // how often
 
 	span int // in Seat.Spans, plus one; 0 for none open
@@ -302,6 +305,15 @@ type Loss struct {
 	Source, Detail string
 }
 
+// State is the seat's machines as they were kept at an instant.
+type State struct {
+	MS        uint64
+	Index     int
+	Sequence  uint64
+	Milestone string // that passed last
+	State     string // its name in the cache
+}
+
 // DecoyUse is a planted decoy that the seat's player used.
 type DecoyUse struct {
 	MS            uint64
@@ -365,6 +377,14 @@ func (w *World) Agent(id string) *Agent {
 		return w.agents[i]
 	}
 	return nil
+}
+
+// BranchedFrom says in words from where the heat started; "" for one of its own.
+func (w *World) BranchedFrom() string {
+	if w.Branched == nil {
+		return ""
+	}
+	return "branched from " + w.Branched.Heat + " at " + w.Branched.Milestone
 }
 
 // Over says whether the match has ended.
@@ -462,7 +482,7 @@ func (s *Seat) copyTo(c *Seat) {
 	c.Milestones = slices.Clone(s.Milestones)
 	c.Actions, c.Attacks, c.Spans = s.Actions.clone(), s.Attacks.clone(), s.Spans.clone()
 	c.Revocations, c.Faults, c.Touches, c.Limits = s.Revocations.clone(), s.Faults.clone(), s.Touches.clone(), s.Limits.clone()
-	c.CanarySpans, c.Steps = s.CanarySpans.clone(), s.Steps.clone()
+	c.CanarySpans, c.Steps, c.Decoys, c.States = s.CanarySpans.clone(), s.Steps.clone(), s.Decoys.clone(), s.States.clone()
 	c.running, c.attacking = slices.Clone(s.running), slices.Clone(s.attacking)
 }
 

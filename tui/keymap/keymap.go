@@ -61,6 +61,7 @@ const (
 	Console    Action = "console"
 	Detach     Action = "console-detach"
 	Sit        Action = "sit"
+	Branch     Action = "branch"
 	Note       Action = "note"
 	EndHeat    Action = "end-heat"
 	Desk       Action = "desk"
@@ -124,7 +125,7 @@ type Binding struct {
 func defaults() []Binding {
 	return []Binding{
 		{PlayPause, Time, []string{" ", "p"}, "pause", "play or pause"},
-		{EventBack, Time, []string{",", "b"}, "event", "one event back"},
+		{EventBack, Time, []string{",", "B"}, "event", "one event back"},
 		{EventNext, Time, []string{".", "e"}, "event", "one event forward"},
 		{Back5, Time, []string{"left"}, "−5 s", "5 s back"},
 		{Next5, Time, []string{"right"}, "+5 s", "5 s forward"},
@@ -192,6 +193,7 @@ func defaults() []Binding {
 		{Console, Act, []string{"c"}, "console", "attach to the seat's serial console"},
 		{Detach, Act, []string{"ctrl+]", "ctrl+5"}, "detach", "leave the console, or your seat's terminal; back to it"},
 		{Sit, Act, []string{"S"}, "take a seat", "take a seat: race the chosen arena yourself; in a heat, your seat"},
+		{Branch, Act, []string{"b", "ctrl+r"}, "branch", "race on from the seat's last saved state, in a replay of your own heat"},
 		{Note, Act, []string{"a"}, "note", "add a note to the heat"},
 		{Fault, Act, []string{"f"}, "fault", "hurt a machine of the seat, or clear what hurts it"},
 		{Desk, Act, []string{"r"}, "desk", "the referee's desk: pause, rule, void"},

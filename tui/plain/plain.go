@@ -171,6 +171,12 @@ func tellOurs(b event.Body) (who, what string) {
 		return "", fmt.Sprintf("note by %s: %s", b.Author, b.Text)
 	case event.DecoyUsed:
 		return b.Territory, fmt.Sprintf("decoy %s used by %s: %s", b.Decoy, b.Agent, b.Detail)
+	case event.StateSaved:
+		return b.Territory, fmt.Sprintf("state saved after %s, %s in %d ms", b.Milestone, bytesOf(b.Bytes), b.TookMS)
+	case event.HeatBranched:
+		return b.Territory, fmt.Sprintf("branched from %s at %s, %.1fs into it", b.Heat, b.Milestone, float64(b.AtMS)/1000)
+	case event.MilestoneInherited:
+		return b.Territory, b.Milestone + " inherited"
 	case event.HostileOutput:
 		return b.Territory, fmt.Sprintf("hostile output in %s: %s", b.Where, b.Detail)
 	}

@@ -18,7 +18,7 @@ var bodies = []event.Body{
 	event.DecoyUsed{}, event.AgentActionStarted{}, event.AgentActionFinished{}, event.AttackStarted{}, event.AttackFinished{}, event.FaultInjected{},
 	event.FaultConfirmed{}, event.FaultCleared{}, event.FaultFailed{}, event.CanarySample{}, event.CanaryResult{}, event.LimitReached{}, event.SeatUnavailable{},
 	event.HeatPaused{}, event.HeatResumed{}, event.ConsoleAttached{}, event.ConsoleDetached{}, event.RefereeRuling{}, event.OperatorNote{},
-	event.HostileOutput{},
+	event.HostileOutput{}, event.StateSaved{}, event.HeatBranched{}, event.MilestoneInherited{},
 }
 
 // Every kind is told in words of its own, in one line of clean text, whatever its

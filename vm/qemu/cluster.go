@@ -110,11 +110,19 @@ func (d *Driver) Start(ctx context.Context, t vm.Template, s vm.Start) (vm.Clust
 
 // startFrom brings one machine up and gives it its identity.
 func (m *machine) startFrom(ctx context.Context, t *template, s vm.Start) error {
-	if err := copyFile(m.overlay(), t.blank(m.index)); err != nil {
+	blank, base := t.blank(m.index), t.disk(m.index)
+	if s.Saved != "" {
+		s.Cold = true
+		blank, base = m.saved(s.Saved), m.base()
+		if err := linkFile(base, m.savedBase(s.Saved)); err != nil {
+			return fmt.Errorf("machine %q: its saved disk: %w", m.spec.Name, err)
+		}
+	}
+	if err := copyFile(m.overlay(), blank); err != nil {
 		return fmt.Errorf("machine %q: making its disk: %w", m.spec.Name, err)
 	}
 	p := plan{launch: launchOf(t.spec, m.index, t.host), overlay: m.overlay()}
-	p.layers = []string{t.disk(m.index), t.host.image.Disk}
+	p.layers = []string{base, t.host.image.Disk}
 	p.Layers, p.Served = len(p.layers), true
 	m.again = p
 	id, err := m.identity(s)
@@ -211,8 +219,10 @@ func (c *cluster) Close() error {
 		}
 		for _, m := range c.machines {
 			problems = append(problems, m.close())
-			if err := os.Remove(m.overlay()); err != nil && !os.IsNotExist(err) {
-				problems = append(problems, err)
+			for _, f := range []string{m.overlay(), m.base()} {
+				if err := os.Remove(f); err != nil && !os.IsNotExist(err) {
+					problems = append(problems, err)
+				}
 			}
 		}
 		for _, h := range c.links {

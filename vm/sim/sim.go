@@ -296,6 +296,13 @@ func (d *Driver) Start(ctx context.Context, t vm.Template, s vm.Start) (vm.Clust
 	if !ok {
 		return nil, fmt.Errorf("start simulated cluster %s: the template comes from another driver; prepare it with this one", s.Name)
 	}
+	if s.Saved != "" {
+		var err error
+		if own, err = own.saved(s.Saved); err != nil {
+			return nil, fmt.Errorf("start simulated cluster %s: %w", s.Name, err)
+		}
+		s.Cold = true
+	}
 	c, err := d.start(ctx, own, s, !s.Cold)
 	if err != nil {
 		return nil, err

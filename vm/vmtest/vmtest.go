@@ -67,6 +67,7 @@ func Run(t *testing.T, f Fixture) {
 		return
 	}
 	t.Run("Cold", s.cold)
+	t.Run("Save", s.saves)
 	t.Run("Pair", s.pairs)
 	t.Run("Cancelled", s.cancelled)
 	if f.Left != nil {

@@ -42,6 +42,9 @@ func readAttempt(ctx context.Context, rec *recording.Recording) (season.Attempt,
 		return season.Attempt{}, false, err
 	}
 	w := rec.World(rec.Len())
+	if from := w.BranchedFrom(); from != "" {
+		return season.Attempt{}, false, fmt.Errorf("%s was %s: it is no heat of a season's", rec.Name(), from)
+	}
 	m := rec.Match()
 	if !w.Over() || rec.Live() || m.Ours() && m.End == nil {
 		return season.Attempt{}, false, nil

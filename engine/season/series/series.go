@@ -116,6 +116,9 @@ func ReadRun(ctx context.Context, dir string) (Run, error) {
 	if rec.Len() == 0 || !w.Over() {
 		return Run{}, fmt.Errorf("%s: the heat is not over", dir)
 	}
+	if from := w.BranchedFrom(); from != "" {
+		return Run{}, fmt.Errorf("%s: the heat was %s, so it cannot be compared with others", dir, from)
+	}
 	r := Run{Name: filepath.Base(dir), ArenaID: rec.Arena(), Finished: w.MatchState == world.Finished, DurationMS: whole(w.ElapsedMS), Host: Host{PreparedMS: -1}}
 	if w.FinishedMS != nil {
 		r.DurationMS = whole(*w.FinishedMS)
