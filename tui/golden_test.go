@@ -46,6 +46,8 @@ var tours = []struct {
 	{"evidence", func(d *driver) { d.goTo("end"); d.press("enter", "enter", "k") }},
 	{"why", func(d *driver) { d.goTo("end"); d.press("w", "j", "j") }},
 	{"help", func(d *driver) { d.press("?") }},
+	{"branch", func(d *driver) { pressBranch(d, demoPoint) }},
+	{"unbranched", func(d *driver) { pressBranch(d, nowhere) }},
 	{"zoom", func(d *driver) { d.goTo("7s"); d.press("+") }},
 	{"actions", func(d *driver) { d.goTo("7s"); d.press("enter", "tab", "k", "+") }},
 	{"sound", func(d *driver) {
