@@ -305,15 +305,6 @@ type Loss struct {
 	Source, Detail string
 }
 
-// State is the seat's machines as they were kept at an instant.
-type State struct {
-	MS        uint64
-	Index     int
-	Sequence  uint64
-	Milestone string // that passed last
-	State     string // its name in the cache
-}
-
 // DecoyUse is a planted decoy that the seat's player used.
 type DecoyUse struct {
 	MS            uint64
@@ -377,14 +368,6 @@ func (w *World) Agent(id string) *Agent {
 		return w.agents[i]
 	}
 	return nil
-}
-
-// BranchedFrom says in words from where the heat started; "" for one of its own.
-func (w *World) BranchedFrom() string {
-	if w.Branched == nil {
-		return ""
-	}
-	return "branched from " + w.Branched.Heat + " at " + w.Branched.Milestone
 }
 
 // Over says whether the match has ended.
