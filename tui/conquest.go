@@ -35,7 +35,7 @@ func (h *heat) drawSurvival(c canvas.Canvas, seat *world.Seat) {
 	mark, st := stateMark(seat.State)
 	right := c.PutRight(w-1, 0, w/2, text.Count(seat.Resources, "resource"), canvas.Fg(canvas.Title).With(canvas.Bold))
 	c.PutFit(1, 0, right-2, fmt.Sprintf("%c %s", mark, seat.State), st)
-	line := fmt.Sprintf("healthy at %d ticks", seat.UptimeTicks)
+	line := "healthy at " + text.Count(seat.UptimeTicks, "tick")
 	if seat.DegradedMS > 0 {
 		line += ", degraded for " + view.Span(seat.DegradedMS)
 	}

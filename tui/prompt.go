@@ -131,7 +131,11 @@ func (m *model) drawDialog(c canvas.Canvas) {
 		command = append(command[:max(0, room-1)], text.Truncate(text.Ellipsis, w, ""))
 	}
 	if room := max(0, h-len(command)-len(d.answers)-3); len(lines) > room {
-		lines = lines[:room]
+		if short := d.command != "" && len(command) == 0; short && room > 0 {
+			lines = append(lines[:room-1], d.command)
+		} else {
+			lines = lines[:room]
+		}
 	}
 	height := min(h, len(lines)+len(d.answers)+4)
 	r := canvas.Rect{X: (w - width) / 2, Y: max(0, (h-height-len(command))/2), W: width, H: height}

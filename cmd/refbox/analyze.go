@@ -152,7 +152,7 @@ func printTranscript(w io.Writer, tr *transcript.Transcript, one analysis.Analys
 	info := tr.Info()
 	fmt.Fprintf(w, "%s  %s\n", text.Line(tr.Path()), strings.Join(nonEmpty(info.Format, info.Harness, info.Model, info.Outcome), " · "))
 	if r := tr.Integrity(); len(r.Findings) > 0 {
-		fmt.Fprintf(w, "%d findings in the record, such as %s\n", len(r.Findings), r.Findings[0].Text)
+		fmt.Fprintf(w, "%s in the record, such as %s\n", text.Count(len(r.Findings), "finding"), r.Findings[0].Text)
 	}
 	return printAnalysis(w, one)
 }

@@ -199,7 +199,7 @@ func printRegister(w io.Writer, e *register.Explainer) error {
 		printLine(l, "", &doc.Findings[i])
 	}
 	u := &doc.Summary
-	l.f("%d gaps, %d accepted, %d notes, by the %s rules, as of %s", u.Gaps, u.Accepted, u.Notes, e.Profile(), e.On())
+	l.f("%s, %d accepted, %s, by the %s rules, as of %s", text.Count(u.Gaps, "gap"), u.Accepted, text.Count(u.Notes, "note"), e.Profile(), e.On())
 	return l.err
 }
 

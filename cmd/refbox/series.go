@@ -78,7 +78,7 @@ compatibility key is refused.`,
 
 func printSeries(a *app, s *series.Series) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d of %d rounds\n", text.Line(s.ArenaID), s.RoundsCompleted, s.RoundsRequested)
+	fmt.Fprintf(&b, "%s: %d of %s\n", text.Line(s.ArenaID), s.RoundsCompleted, text.Count(s.RoundsRequested, "round"))
 	for _, st := range s.Standings {
 		median, cost := "none durable", "cost unknown"
 		if st.MedianDurableMS != nil {

@@ -390,7 +390,7 @@ func (f *Fleet) places(m *arena.Manifest) ([]int, error) {
 			}
 		}
 		if at[i] < 0 {
-			return nil, fmt.Errorf("%s: player %s: arena %s has %d seats and they are taken", f.File, p.ID, m.Arena.ID, len(m.Territories))
+			return nil, fmt.Errorf("%s: player %s: arena %s has %s, which are taken", f.File, p.ID, m.Arena.ID, text.Count(len(m.Territories), "seat"))
 		}
 	}
 	for n, a := range m.Agents {

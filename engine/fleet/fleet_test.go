@@ -127,7 +127,7 @@ func TestSeatSaysWhatIsWrong(t *testing.T) {
 	}
 	for _, tt := range []struct{ text, want string }{
 		{one("a", script+"\nterritory = \"moon\""), `no territory "moon"; it has failover-one`},
-		{one("a", script) + one("b", script) + one("c", script) + one("d", script), "they are taken"},
+		{one("a", script) + one("b", script) + one("c", script) + one("d", script), "which are taken"},
 		{one("hasty", script), "has this id"},
 		{one("a", "adapter = \"script\"\nscript = \"nobody\""), `no player "nobody"`},
 		{one("a", "adapter = \"command\"\ncommand = [\"no-such-program-here\"]"), "no-such-program-here"},

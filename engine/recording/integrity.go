@@ -156,7 +156,7 @@ func (r *Recording) Integrity() Report {
 		note("missing_file", r.log, "there is no %s", r.log)
 	}
 	if r.restarts > 0 {
-		note("restarted", r.log, "the log was replaced or cut %d times while it was read", r.restarts)
+		note("restarted", r.log, "the log was replaced or cut %s while it was read", text.Count(r.restarts, "time"))
 	}
 	if r.head != nil {
 		out.Branched = r.head.BranchedFrom()

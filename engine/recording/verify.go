@@ -231,7 +231,7 @@ func (v *verification) matchFile() {
 		v.add(Break, "state_differs", matchFile, 0, 0, "says that the heat was %s; the log says %s", end.State, v.world.MatchState)
 	}
 	if end.Events != uint64(v.out.Events) {
-		v.add(Break, "events_differ", matchFile, 0, 0, "counts %d events; the log has %d", end.Events, v.out.Events)
+		v.add(Break, "events_differ", matchFile, 0, 0, "counts %s; the log has %d", text.Count(end.Events, "event"), v.out.Events)
 	}
 	if v.size == 0 && end.Events > 0 {
 		v.add(Break, "chain_broken", v.r.log, 0, 0, "the log is empty")

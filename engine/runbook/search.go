@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"refbox/engine/text"
 )
 
 // Try is what came of one run of steps on fresh machines.
@@ -107,7 +109,7 @@ func Minimise(ctx context.Context, src Source, width, again int, run Runner, beg
 		return rb, err
 	}
 	if len(left) == 0 {
-		return rb, fmt.Errorf("the fault repairs itself: with nothing done, the seat won (%d runs)", s.runs)
+		return rb, fmt.Errorf("the fault repairs itself: with nothing done, the seat won (%s)", text.Count(s.runs, "run"))
 	}
 	rb.Paced, rb.Minimal = s.paced, true
 	for _, step := range left {
@@ -120,7 +122,7 @@ func Minimise(ctx context.Context, src Source, width, again int, run Runner, beg
 	}
 	rb.Runs = s.runs
 	if again > 0 {
-		begun(fmt.Sprintf("the runbook again, %d times", again))
+		begun("the runbook again, " + text.Count(again, "time"))
 		for n := again; n > 0; {
 			tries, err := s.all(slices.Repeat([][]Step{left}, min(n, s.width)))
 			for _, t := range tries {
@@ -223,7 +225,7 @@ func (s *search) all(choices [][]Step) ([]Try, error) {
 			}
 		}
 		if round == voids && len(void) > 0 {
-			return nil, fmt.Errorf("a run says nothing, tried %d times: %s", voids+1, out[void[0]].Voided)
+			return nil, fmt.Errorf("a run says nothing, tried %s: %s", text.Count(voids+1, "time"), out[void[0]].Voided)
 		}
 		todo = void
 	}

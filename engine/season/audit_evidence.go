@@ -61,7 +61,7 @@ func (a *auditor) evidence() {
 	}
 	switch {
 	case journals > 0 && journals == heats && a.out.Checks.Breaks("J") == 0:
-		a.holds("J", "the week has what the journals of its %d heats have", heats)
+		a.holds("J", "the week has what the journals of its %s have", text.Count(heats, "heat"))
 	case journals < heats:
 		a.missing("J", fmt.Sprintf("%d of %d heats", heats-journals, heats), "their journals of attempts (round-RR/heat-HH.attempts.json)")
 	}

@@ -3,12 +3,13 @@ package why
 import (
 	"fmt"
 
+	"refbox/engine/text"
 	"refbox/engine/world"
 )
 
 // headlineOfConquest is the outcome of a conquest's territory in one sentence.
 func headlineOfConquest(w *world.World, s *world.Seat, o world.Outcome) string {
-	held := fmt.Sprintf("healthy at %d ticks, %d resources", s.UptimeTicks, s.Resources)
+	held := fmt.Sprintf("healthy at %s, %s", text.Count(s.UptimeTicks, "tick"), text.Count(s.Resources, "resource"))
 	if s.DegradedMS > 0 {
 		held += fmt.Sprintf(", degraded for %.1f s", float64(s.DegradedMS)/1000)
 	}

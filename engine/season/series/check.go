@@ -101,7 +101,7 @@ func (s *Series) Check(runs map[int]Run) []season.Check {
 	}
 	s.fromRuns(r, runs)
 	if s.RoundsCompleted < s.RoundsRequested {
-		r.say(season.Note, "%d of %d rounds were run", s.RoundsCompleted, s.RoundsRequested)
+		r.say(season.Note, "%d of %s run", s.RoundsCompleted, text.Count(s.RoundsRequested, "round"))
 	}
 	return r.checks
 }
