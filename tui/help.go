@@ -94,14 +94,17 @@ func (s *helpScreen) names(b keymap.Binding) string {
 func (s *helpScreen) drawGroup(c canvas.Canvas, g keymap.Group) int {
 	w, _ := c.Size()
 	c.Put(1, 0, string(g), canvas.Fg(canvas.Title).With(canvas.Bold))
-	y := 1
+	y, says := 1, 20
+	if s.ascii {
+		says = 24 // for arrows in letters
+	}
 	for _, b := range s.keys.Bindings() {
 		if b.Group != g {
 			continue
 		}
-		c.PutFit(2, y, 17, s.names(b), canvas.Fg(canvas.Key).With(canvas.Bold))
-		for _, l := range text.Wrap(b.Long, max(8, w-20)) {
-			c.Put(20, y, l, canvas.Fg(canvas.Text))
+		c.PutFit(2, y, says-3, s.names(b), canvas.Fg(canvas.Key).With(canvas.Bold))
+		for _, l := range text.Wrap(b.Long, max(8, w-says)) {
+			c.Put(says, y, l, canvas.Fg(canvas.Text))
 			y++
 		}
 	}

@@ -117,7 +117,7 @@ func Starts(m *arena.Manifest, machines string) string {
 		}
 		out += fmt.Sprintf(", %d MiB of memory in all: seconds where they were prepared before, minutes the first time.", mib)
 	}
-	return out + fmt.Sprintf(" The heat ends with the first that is durable, after %s at the latest.", Span(m.Duration().Milliseconds()))
+	return out + fmt.Sprintf(" The heat ends by itself, after %s at the latest.", Span(m.Duration().Milliseconds()))
 }
 
 // Seat is the seat of a heat that a screen is opened over. The recording stays
