@@ -319,7 +319,10 @@ func (s *seat) pass(m *Milestone, v verdict, e probe.Evidence) {
 // what the log says before.
 func (s *seat) hold(id string, p *pass, because ...event.Body) {
 	s.passed[id] = p
-	s.stirred()
+	if g := s.ladder[id]; !g.held { // what is lost and won again by turns is no progress
+		g.held = true
+		s.stirred()
+	}
 	nb, at := p.notBefore, p.at
 	bodies := append(because, event.MilestonePassed{Territory: s.id, Milestone: id, Points: p.points, Evidence: p.evidence,
 		Attempt: p.attempt, Record: p.record, RecordSHA: p.sha, NotBefore: &nb, HeldAt: &at})

@@ -39,8 +39,8 @@ func (s *seat) still() bool {
 	return true
 }
 
-// stirred forgets the looks in vain: something changed in the seat, which is not quiet
-// from now on, however long the round that it changed in still takes.
+// stirred forgets the looks in vain: a milestone first passed in the seat, which is not quiet
+// from now on, however long the round that showed it still takes.
 func (s *seat) stirred() {
 	for _, g := range s.ladder {
 		g.vain = 0

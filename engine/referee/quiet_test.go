@@ -91,3 +91,29 @@ func TestQuietSeatStirs(t *testing.T) {
 		}
 	})
 }
+
+// A seat that wins a milestone again whenever the look at the next has cost it is not
+// going anywhere.
+func TestSwingingSeatIsQuiet(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		kept := false
+		first := step("first", 10, func(context.Context, string) error { kept = true; return nil })
+		first.Verifier.(*verifier).holds = func(context.Context, string) error {
+			if !kept {
+				return refused("lost")
+			}
+			return nil
+		}
+		last := step("last", 10, func(context.Context, string) error { return refused("never") }, "first")
+		last.Operation = HostReboot
+		f := newField(t, Rules{Duration: time.Hour, Completion: "last", Milestones: []Milestone{first, last}}, "one")
+		f.ms["one"].reboot = func(context.Context) error { kept = false; return nil }
+		f.race.PlayersEnded()
+		if o := f.run(); o.Reason != "no player is left, and nothing changes any more" {
+			t.Errorf("%+v after %v", o, f.now())
+		}
+		if n := len(of(f.log, func(event.MilestoneRevoked) bool { return true })); n < quietDisturbing {
+			t.Errorf("it was lost %d times: this shows nothing", n)
+		}
+	})
+}

@@ -90,7 +90,8 @@ type rung struct {
 	revoked  *pass  // what was taken back, and may be upheld
 	ruled    bool   // by a referee: not evaluated
 	lost     bool   // for good: not evaluated
-	vain     uint64 // looks in vain since nobody plays any more, or something changed
+	held     bool   // it has passed once
+	vain     uint64 // looks in vain since nobody plays any more, or a milestone first passed
 }
 
 // pass is a milestone that holds.
