@@ -11,8 +11,11 @@ import (
 )
 
 // pointsOf are a rung's points; "" where they are not known: without a manifest
-// only a pass tells them.
+// only a pass tells them. What was inherited earned none.
 func (h *heat) pointsOf(r world.Rung) string {
+	if r.Milestone != nil && r.Milestone.Inherited {
+		return "0"
+	}
 	if h.manifest == nil && r.State != world.RungPassed {
 		return ""
 	}
@@ -124,7 +127,7 @@ func (h *heat) rungDetail(r world.Rung, brief bool) string {
 	switch {
 	case !brief:
 	case r.State == world.RungPassed && m.Inherited:
-		return "inherited"
+		return "earlier"
 	case r.State == world.RungPassed:
 		return clockShort(m.PassedMS)
 	case r.State == world.RungFailing:

@@ -191,6 +191,9 @@ func (o *overview) hints() []keymap.Action {
 	if o.personsSeat() != "" {
 		hints = append([]keymap.Action{keymap.Sit}, hints...)
 	}
+	if s := o.chosen(); s != nil && s.States.Len() > 0 && !o.rec.Live() {
+		hints = append(hints, keymap.Branch)
+	}
 	if o.desk.Desk != nil {
 		hints = append(hints, keymap.Desk, keymap.Fault, keymap.Console, keymap.Note)
 	}
