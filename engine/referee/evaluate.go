@@ -244,6 +244,9 @@ func (s *seat) recheck(ctx context.Context, but string, hurt func() string) stri
 		e.Verdict, e.Category, e.Source, e.Reason = "revoked", f.Category, f.Source, f.Reason
 		path, sha := s.keep(g, m.ID+"-revoked", g.attempts, e)
 		g.revoked, g.lost = p, f.Final
+		if s.race.idle.Load() {
+			g.vain++
+		}
 		delete(s.passed, m.ID)
 		g.eligible, g.refused = 0, max(g.refused, started)
 		s.race.append(event.MilestoneRevoked{Territory: s.id, Milestone: m.ID, Reason: f.Reason, Record: path, RecordSHA: sha})

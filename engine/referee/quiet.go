@@ -9,9 +9,10 @@ const (
 )
 
 // PlayersEnded says that nobody plays any more. The race then ends when nothing
-// changes in any seat: each milestone that is open has been seen to fail five times
-// since (twice, where the check disturbs the seat, unless the rules are Thorough). What a player left running in
-// its machine has that long.
+// changes in any seat: each milestone that is open has been seen to fail, or revoked,
+// five times since then, or since one first passed (twice, where the check disturbs the
+// seat, unless the rules are Thorough). What a player left running in its machine has
+// that long.
 func (r *Race) PlayersEnded() { r.idle.Store(true) }
 
 // still tells whether the seat is quiet. A referee who revoked something may yet
