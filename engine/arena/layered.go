@@ -2,6 +2,7 @@ package arena
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -22,6 +23,9 @@ func (l layered) Open(name string) (fs.File, error) {
 	for _, fsys := range layers {
 		f, openErr := fsys.Open(name)
 		if openErr == nil {
+			if info, statErr := f.Stat(); statErr == nil && info.IsDir() {
+				return &layeredDir{File: f, all: func() ([]fs.DirEntry, error) { return l.ReadDir(name) }}, nil
+			}
 			return f, nil
 		}
 		if err = openErr; !errors.Is(openErr, fs.ErrNotExist) {
@@ -29,6 +33,35 @@ func (l layered) Open(name string) (fs.File, error) {
 		}
 	}
 	return nil, err
+}
+
+// layeredDir is an open folder of all layers, for whoever wraps the tree and does not
+// know that it has ReadDir itself.
+type layeredDir struct {
+	fs.File // the uppermost layer's
+	all     func() ([]fs.DirEntry, error)
+	read    bool
+	left    []fs.DirEntry
+}
+
+// ReadDir implements fs.ReadDirFile.
+func (d *layeredDir) ReadDir(n int) ([]fs.DirEntry, error) {
+	if !d.read {
+		all, err := d.all()
+		if err != nil {
+			return nil, err
+		}
+		d.read, d.left = true, all
+	}
+	if n <= 0 {
+		n = len(d.left)
+	} else if len(d.left) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(d.left))
+	out := d.left[:n:n]
+	d.left = d.left[n:]
+	return out, nil
 }
 
 // ReadDir implements fs.ReadDirFS.
