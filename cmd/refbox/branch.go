@@ -50,12 +50,7 @@ player of that territory sits down, else the first.
 States lie in the cache folder, at most ` + fmt.Sprint(branch.MaxStates) + ` of them and ` + fmt.Sprint(branch.MaxBytes>>30) + ` GiB together; the oldest are
 thrown away. --list says which there are.`,
 		Example: "  refbox branch primary-failover-20260102-150405\n  refbox branch ./heat failover-two --at 45s --player ./mine.sh --headless\n  refbox branch ./heat --list",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return usageError("%s takes a recording and perhaps a seat\ntry: %s --help", cmd.CommandPath(), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:    recordingAndSeat,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rec, err := loadRecording(cmd.Context(), args[0])
 			if err != nil {

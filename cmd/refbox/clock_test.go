@@ -84,11 +84,7 @@ func (r *round) jumpingClock() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	whole := r.program
-	r.program = program
-	r.begin()
-	r.program = whole
-	r.heat.wait(raceTime)
+	r.raceWith(program)
 	r.holds(exitDone)
 	if !strings.Contains(r.heat.output.String(), "1. failover-one won") {
 		r.t.Error("the right player did not win")

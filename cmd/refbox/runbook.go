@@ -35,12 +35,7 @@ What comes out is runbook.md, in which each step names the action that it comes 
 and the heat that was lost without it; runbook.sh, a script that takes a seat; and
 runbook.json, beside the heats.`,
 		Example: "  refbox runbook ./heat\n  refbox runbook ./heat failover-one --again 10 --output ./runbook",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return usageError("%s takes a recording and perhaps a seat\ntry: %s --help", cmd.CommandPath(), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:    recordingAndSeat,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if again < 0 || again > 1000 {
 				return usageError("--again is %d; it is between 0 and 1000", again)

@@ -118,6 +118,16 @@ func (r *round) begin(more ...string) {
 	r.heat = r.start(append(args, more...)...)
 }
 
+// raceWith runs the whole heat with another program in refbox's place.
+func (r *round) raceWith(program string) {
+	r.t.Helper()
+	whole := r.program
+	r.program = program
+	r.begin()
+	r.program = whole
+	r.heat.wait(raceTime)
+}
+
 // sometime waits for a moment of the heat: any, from before its first line on; the
 // words say from when.
 func (r *round) sometime(words string) {
@@ -292,11 +302,7 @@ func (r *round) fewDescriptors() {
 	if err := os.WriteFile(program, []byte(text), 0o755); err != nil {
 		r.t.Fatal(err)
 	}
-	whole := r.program
-	r.program = program
-	r.begin()
-	r.program = whole
-	r.heat.wait(raceTime)
+	r.raceWith(program)
 	if r.heat.code != exitDone && !strings.Contains(r.heat.errors.String()+r.heat.output.String(), "too many open files") {
 		r.t.Errorf("with %d descriptors refbox exits with %d and does not say why", few, r.heat.code)
 	}

@@ -12,18 +12,21 @@ import (
 	"refbox/engine/why"
 )
 
+// recordingAndSeat are a command's arguments: DIR [SEAT].
+func recordingAndSeat(cmd *cobra.Command, args []string) error {
+	if len(args) < 1 || len(args) > 2 {
+		return usageError("%s takes a recording and perhaps a seat\ntry: %s --help", cmd.CommandPath(), cmd.CommandPath())
+	}
+	return nil
+}
+
 func newWhy(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "why DIR [SEAT]",
 		Short:   "Explain an outcome: the events and the evidence behind it",
 		Example: "  refbox why ./heat\n  refbox why ./heat failover-two",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 1 || len(args) > 2 {
-				return usageError("%s takes a recording and perhaps a seat\ntry: %s --help", cmd.CommandPath(), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:    recordingAndSeat,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rec, err := loadRecording(cmd.Context(), args[0])
 			if err != nil {

@@ -78,12 +78,7 @@ func (b *bodies) fault(r *skim.Reader) {
 				at = r.Offset()
 			}
 		}
-		if at >= 0 && r.Err() == nil {
-			end := r.Offset()
-			r.Return(at)
-			b.text(r, PartError, kind)
-			r.Return(end)
-		}
+		r.Back(at, func() { b.text(r, PartError, kind) })
 	}
 }
 

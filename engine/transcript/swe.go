@@ -366,12 +366,7 @@ func (b *bodies) functionCall(r *skim.Reader, class Class) {
 			}
 		}
 	}
-	if args >= 0 && r.Err() == nil {
-		end := r.Offset()
-		r.Return(args)
-		b.arguments(name, class, r)
-		r.Return(end)
-	}
+	r.Back(args, func() { b.arguments(name, class, r) })
 }
 
 // state is an object, or, in older versions, a string that holds one.

@@ -151,12 +151,7 @@ func (b *bodies) call(r *skim.Reader, class Class, id, tool string) {
 			args = r.Offset()
 		}
 	}
-	if args >= 0 && r.Err() == nil {
-		end := r.Offset()
-		r.Return(args)
-		b.arguments(name, class, r)
-		r.Return(end)
-	}
+	r.Back(args, func() { b.arguments(name, class, r) })
 }
 
 // arguments takes a call's arguments: an object, or a string that holds one.

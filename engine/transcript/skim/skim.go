@@ -105,6 +105,18 @@ func (r *Reader) Fail(err error) {
 // Offset is the place of the next byte, after white space when Kind was called.
 func (r *Reader) Offset() int64 { return r.base + int64(r.pos) }
 
+// Back reads a value that was passed, at an offset, and comes back to where the reader
+// stands; nothing below 0, or after an error.
+func (r *Reader) Back(off int64, read func()) {
+	if off < 0 || r.err != nil {
+		return
+	}
+	end := r.Offset()
+	r.Return(off)
+	read()
+	r.Return(end)
+}
+
 // Return goes to an offset, which must be the start of a value that was passed.
 func (r *Reader) Return(off int64) {
 	if r.err != nil {
