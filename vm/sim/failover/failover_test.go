@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"refbox/assets"
+	"refbox/engine/arena"
 	"refbox/vm"
 	"refbox/vm/sim"
 	"refbox/vm/sim/failover"
@@ -36,9 +36,14 @@ type world interface {
 	restart(port int)
 }
 
+// guestFiles are what the arena lays on its machines, the library's files among them.
 func guestFiles(t *testing.T) fs.FS {
 	t.Helper()
-	files, err := fs.Sub(assets.Arenas(), "primary-failover/guest")
+	p, err := arena.Load("primary-failover")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := fs.Sub(p.FS, "guest")
 	if err != nil {
 		t.Fatal(err)
 	}
